@@ -1,0 +1,146 @@
+//! The one error of the crate's edge: an opaque message with a kind whose code is API.
+//!
+//! It knows no other module. Modules convert their own failures into it with `From`.
+
+use core::fmt;
+
+/// The crate's result.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// What went wrong, by who can mend it. [`ErrorKind::code`] is stable and the same in JS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A key or value of the caller's options is wrong.
+    InvalidOption,
+    /// The file is corrupt or is not a model.
+    InvalidModel,
+    /// The file is valid but asks for something that is not built.
+    UnsupportedModel,
+    /// The plan does not fit the budget, or the memory cannot be had.
+    OutOfMemory,
+    /// Bytes of the model could not be read.
+    SourceFailed,
+    /// The context has no room for what was asked.
+    ContextFull,
+    /// Called in the wrong state.
+    Misuse,
+    /// A bug of ours, or a trap.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Every kind, in the order of the code list that JS is checked against.
+    pub const ALL: [Self; 8] = [
+        Self::InvalidOption,
+        Self::InvalidModel,
+        Self::UnsupportedModel,
+        Self::OutOfMemory,
+        Self::SourceFailed,
+        Self::ContextFull,
+        Self::Misuse,
+        Self::Internal,
+    ];
+
+    /// The stable name that callers match on.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::InvalidOption => "invalid_option",
+            Self::InvalidModel => "invalid_model",
+            Self::UnsupportedModel => "unsupported_model",
+            Self::OutOfMemory => "out_of_memory",
+            Self::SourceFailed => "source_failed",
+            Self::ContextFull => "context_full",
+            Self::Misuse => "misuse",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// One fact beside the message, for programs: `needed_bytes`, `available_bytes`, `tensor`, `key`, `offset`…
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// A count or a size.
+    Number(u64),
+    /// A name.
+    Text(String),
+}
+
+/// An error with its cause and remedy in the message.
+#[derive(Debug, Clone)]
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Debug, Clone)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    details: Vec<(&'static str, Detail)>,
+}
+
+impl Error {
+    /// An error of `kind`; `message` names the culprit and, where there is one, the remedy.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { inner: Box::new(Inner { kind, message: message.into(), details: Vec::new() }) }
+    }
+
+    /// The same error with one more fact for programs.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, detail: impl Into<Detail>) -> Self {
+        self.inner.details.push((name, detail.into()));
+        self
+    }
+
+    /// What went wrong, by who can mend it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.inner.kind
+    }
+
+    /// The stable code of the kind.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.inner.kind.code()
+    }
+
+    /// The sentence for people.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.inner.message
+    }
+
+    /// The facts for programs.
+    #[must_use]
+    pub fn details(&self) -> &[(&'static str, Detail)] {
+        &self.inner.details
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.message)
+    }
+}
+
+impl core::error::Error for Error {}
+
+impl From<u64> for Detail {
+    fn from(value: u64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&str> for Detail {
+    fn from(value: &str) -> Self {
+        Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Detail {
+    fn from(value: String) -> Self {
+        Self::Text(value)
+    }
+}

@@ -1,0 +1,5 @@
+//! Uses + sizes + budget → [`Plan`]. A pure function; it decides memory and nobody else does.
+
+mod plan;
+
+pub use plan::{KvType, LedgerItem, Plan, ResidentRun};

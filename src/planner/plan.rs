@@ -1,0 +1,65 @@
+//! The planner's decision and its ledger.
+
+/// How keys and values are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KvType {
+    /// 4 bytes a value.
+    F32,
+    /// 2 bytes a value.
+    F16,
+    /// 34 bytes per 32 values.
+    Q8_0,
+}
+
+/// What an engine may take and what it keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Positions of the context.
+    pub n_ctx: u32,
+    /// Columns of one prefill chunk.
+    pub n_batch: u32,
+    /// How keys and values are kept.
+    pub kv: KvType,
+    /// Slots of the ring; 0 when nothing streams after the first pass.
+    pub n_slots: u32,
+    /// Bytes of one slot.
+    pub slot_bytes: u64,
+    /// Rows that are read once and kept, at most one run per tensor, in the order of use.
+    pub residents: Vec<ResidentRun>,
+    /// Where the bytes go, item by item.
+    pub ledger: Vec<LedgerItem>,
+    /// Sum of the ledger.
+    pub total_bytes: u64,
+    /// The smallest budget that runs this model with what the caller insisted on; a multiple of the 64 KiB page.
+    pub floor_bytes: u64,
+    /// The budget it was made for.
+    pub budget_bytes: u64,
+    /// Weight bytes that each decoded token reads again.
+    pub streamed_bytes_per_token: u64,
+    /// Weight bytes in residents.
+    pub resident_bytes: u64,
+    /// Weight bytes of all uses of a pass, embedding rows excluded.
+    pub weight_bytes: u64,
+}
+
+/// Rows of one tensor that stay in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResidentRun {
+    /// Index into the tensor directory.
+    pub tensor: u32,
+    /// First row.
+    pub first_row: u32,
+    /// How many rows.
+    pub n_rows: u32,
+    /// Stored bytes of one row.
+    pub row_bytes: u32,
+}
+
+/// One line of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerItem {
+    /// Stable camelCase name: `code`, `stacks`, `vocabulary`, `kv`, `scratch`, `logits`, `vectors`, `ring`, `residents`, `jsBuffers`.
+    pub name: &'static str,
+    /// Its bytes.
+    pub bytes: u64,
+}

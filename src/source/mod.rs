@@ -1,0 +1,76 @@
+//! Where a model's bytes come from. Reading is asynchronous, completion style: a request names a place by slot and
+//! generation, the bytes go to the place that the slots give out for it, and a completion names both again.
+//! A source knows files, offsets and lengths; it knows nothing of tensors, tiles or layers.
+
+use std::rc::Rc;
+use std::task::Waker;
+
+use crate::error::Result;
+
+/// A place of memory that the loader owns. A slot is given to another read only when its read has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// Which slot.
+    pub slot: u32,
+    /// Which use of that slot; bytes for another generation are dropped.
+    pub generation: u32,
+}
+
+/// One read of adjacent bytes into a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// Where the bytes go, from the place's first byte on.
+    pub ticket: Ticket,
+    /// Which file of the model.
+    pub file: u32,
+    /// First byte in that file.
+    pub offset: u64,
+    /// How many bytes; never zero.
+    pub len: usize,
+}
+
+/// The end of one read: all bytes are in place, or none can be trusted.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    /// The request's ticket.
+    pub ticket: Ticket,
+    /// Whether the bytes are there.
+    pub result: Result<()>,
+}
+
+/// Gives a reader the memory behind a ticket, for as long as one synchronous copy or read takes.
+pub trait Places {
+    /// Calls `write` on bytes `at .. at + len` of the ticket's place and returns true; returns false, without calling it,
+    /// when the slot has moved on to another generation or the range does not fit the place.
+    fn fill(&self, ticket: Ticket, at: usize, len: usize, write: &mut dyn FnMut(&mut [u8])) -> bool;
+}
+
+/// Positional reads of the files of one model.
+pub trait WeightSource: core::fmt::Debug {
+    /// Files of the model, at least one.
+    fn n_files(&self) -> u32;
+
+    /// Bytes of file `file` where the source can know it without reading (an HTTP server may not say).
+    fn file_bytes(&self, file: u32) -> Option<u64>;
+
+    /// Starts a read; its end comes out of [`WeightSource::poll`], be it well, failed or cancelled, exactly once.
+    /// A synchronous source has read before this returns.
+    fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>);
+
+    /// The next read that has ended, in any order.
+    fn poll(&self) -> Option<Completion>;
+
+    /// Asks for `waker` to be woken when a read ends after this call. A synchronous source may ignore it.
+    fn wake_on_completion(&self, waker: &Waker);
+
+    /// Ends all reads under way as soon as possible (abort, close); they still complete, with an error.
+    fn cancel_all(&self);
+
+    /// Bytes of the file that will soon be read, for sources that can read ahead.
+    fn will_need(&self, _file: u32, _offset: u64, _len: u64) {}
+
+    /// Bytes that the source itself holds outside the places (JS buffers included), at most, for the ledger.
+    fn buffer_bytes(&self) -> u64 {
+        0
+    }
+}
