@@ -20,5 +20,8 @@ pub mod sampler;
 
 pub mod runtime;
 
+/// A token's number in its vocabulary.
+pub type TokenId = u32;
+
 #[cfg(target_arch = "wasm32")]
 mod bindings;

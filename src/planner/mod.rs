@@ -2,4 +2,4 @@
 
 mod plan;
 
-pub use plan::{KvType, LedgerItem, Plan, ResidentRun};
+pub use plan::{LedgerItem, Plan, ResidentRun};

@@ -1,15 +1,6 @@
 //! The planner's decision and its ledger.
 
-/// How keys and values are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KvType {
-    /// 4 bytes a value.
-    F32,
-    /// 2 bytes a value.
-    F16,
-    /// 34 bytes per 32 values.
-    Q8_0,
-}
+use crate::model::KvType;
 
 /// What an engine may take and what it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -42,7 +42,8 @@ pub struct Completion {
 pub trait Places {
     /// Calls `write` on bytes `at .. at + len` of the ticket's place and returns true; returns false, without calling it,
     /// when the slot has moved on to another generation or the range does not fit the place.
-    fn fill(&self, ticket: Ticket, at: usize, len: usize, write: &mut dyn FnMut(&mut [u8])) -> bool;
+    fn fill(&self, ticket: Ticket, at: usize, len: usize, write: &mut dyn FnMut(&mut [u8]))
+    -> bool;
 }
 
 /// Positional reads of the files of one model.

@@ -1,0 +1,1 @@
+//! The frames of the kernels: every kernel against its definition, natively and in wasm.

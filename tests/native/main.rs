@@ -1,0 +1,13 @@
+//! Native tests of everything that crosses a module seam, in one binary.
+
+mod architecture;
+mod cli;
+mod generate;
+mod gguf;
+mod loader;
+mod model;
+mod planner;
+mod quant;
+mod sampler;
+mod source;
+mod tokenizer;
