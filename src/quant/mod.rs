@@ -1,6 +1,42 @@
 //! The ggml number formats: their names, block layouts and sizes, and their scalar dequantisation.
 //!
-//! It knows bytes and numbers only: no files, no tensors.
+//! It knows bytes and numbers only: no files, no tensors. One file per family of formats holds the block structs
+//! (bytes as stored, alignment 1) and how a block decodes.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "fields are cut out of packed bits: the masks bound them"
+)]
+#![allow(clippy::doc_markdown, reason = "the names of formats are words here, not items")]
+
+mod block;
+mod half_float;
+
+mod fp4;
+mod iq1;
+mod iq2;
+mod iq3;
+mod iq4;
+mod k_quants;
+mod low_bit;
+mod plain;
+mod round32;
+mod ternary;
+
+mod grids;
+
+pub use block::{Block, dequantize_row};
+pub use fp4::{BlockMxfp4, BlockNvfp4};
+pub use half_float::{bf16_to_f32, f16_to_f32};
+pub use iq1::{BlockIq1M, BlockIq1S};
+pub use iq2::{BlockIq2S, BlockIq2Xs, BlockIq2Xxs};
+pub use iq3::{BlockIq3S, BlockIq3Xxs};
+pub use iq4::{BlockIq4Nl, BlockIq4Xs};
+pub use k_quants::{BlockQ2K, BlockQ3K, BlockQ4K, BlockQ5K, BlockQ6K, scale_min_k4};
+pub use low_bit::{BlockQ1_0, BlockQ2_0};
+pub use plain::{BlockBf16, BlockF16, BlockF32};
+pub use round32::{BlockQ4_0, BlockQ4_1, BlockQ5_0, BlockQ5_1, BlockQ8_0};
+pub use ternary::{BlockTq1_0, BlockTq2_0};
 
 /// A ggml number format. The discriminant is ggml's own type number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -104,7 +140,7 @@ impl GgmlType {
     #[must_use]
     pub fn row_bytes(self, n: u64) -> Option<u64> {
         let block = self.block_elements() as u64;
-        if n % block != 0 {
+        if !n.is_multiple_of(block) {
             return None;
         }
         (n / block).checked_mul(self.block_bytes() as u64)
