@@ -1,0 +1,66 @@
+// One wasm build: cargo → wasm-bindgen → wasm-opt, into pkg/wasm/NAME/. Steps whose input has not changed are not repeated.
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { run } from '../command.mjs';
+import { bin, pkgDir, root } from '../repo.mjs';
+import { buildTargetDir, builds, optFeatures, rustflags } from './builds.mjs';
+import { WASM_TARGET, findBindgen, wasmToolchain } from './toolchain.mjs';
+
+/** The version of wasm-bindgen that Cargo.lock names: crate and CLI must be the same. */
+export async function bindgenVersion() {
+  const lock = await readFile(path.join(root, 'Cargo.lock'), 'utf8');
+  const found = /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(lock);
+  if (!found) throw new Error('Cargo.lock names no wasm-bindgen: run `cargo check` once');
+  return found[1];
+}
+
+/** cargo's arguments and environment for a build of this name: `cargoFor('simd').then(({ cargo, args, env }) => run(cargo, ['build', ...args], { env }))`. */
+export async function cargoFor(name) {
+  const toolchain = await wasmToolchain(builds[name]);
+  if (!toolchain) throw new Error('no Rust for wasm32 is here: run `npm run setup`');
+  const { cargo, args, env } = toolchain;
+  const flags = [...rustflags(name), ...toolchain.rustflags].join(' ');
+  return {
+    cargo,
+    args: ['--target', WASM_TARGET, ...args],
+    env: { ...env, RUSTFLAGS: flags, CARGO_TARGET_DIR: buildTargetDir(name) },
+  };
+}
+
+/** Builds one module and its glue; says in a line what came out. */
+export async function buildWasm(name) {
+  const started = performance.now();
+  const { cargo, args, env } = await cargoFor(name);
+  await run(cargo, ['build', '--quiet', '--release', '--lib', ...args], { env });
+  const wasm = path.join(buildTargetDir(name), WASM_TARGET, 'release', 'sluice.wasm');
+
+  const outDir = path.join(pkgDir, 'wasm', name);
+  const version = await bindgenVersion();
+  const stampFile = path.join(buildTargetDir(name), 'packaged');
+  const stamp = createHash('sha256')
+    .update(await readFile(wasm))
+    .update(`${version} ${optFeatures(name)}`)
+    .digest('hex');
+  const finished = path.join(outDir, 'sluice_bg.wasm');
+  const current = await readFile(stampFile, 'utf8').catch(() => '');
+  if (current !== `${stamp} ${outDir}` || !(await stat(finished).catch(() => null))) {
+    await rm(stampFile, { force: true });
+    await packageWasm(name, wasm, outDir, version);
+    await writeFile(stampFile, `${stamp} ${outDir}`);
+  }
+  const { size } = await stat(finished);
+  console.log(`build: ${name}: ${(size / 1000).toFixed(0)} kB of wasm (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+}
+
+async function packageWasm(name, wasm, outDir, version) {
+  const bindgen = await findBindgen('wasm-bindgen', version);
+  if (!bindgen) throw new Error(`wasm-bindgen ${version} is not here: run \`npm run setup\``);
+  await rm(outDir, { recursive: true, force: true });
+  await mkdir(outDir, { recursive: true });
+  await run(bindgen, ['--target', 'web', '--out-dir', outDir, '--out-name', 'sluice', wasm]);
+  const plain = path.join(outDir, 'sluice_bg.wasm');
+  const optimised = `${plain}.part`;
+  await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), '-O3', ...optFeatures(name), plain, '-o', optimised]);
+  await rename(optimised, plain);
+}
