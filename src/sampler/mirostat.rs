@@ -1,0 +1,33 @@
+//! Mirostat 2: keeps the surprise of the chosen tokens near a target by a limit that follows it.
+
+use super::candidates::Candidates;
+use super::config::Mirostat;
+use super::math;
+use super::rng::Rng;
+
+/// The target and the limit that follows, both in bits.
+#[derive(Debug)]
+pub(crate) struct MirostatState {
+    config: Mirostat,
+    pub(crate) limit: f64,
+}
+
+impl MirostatState {
+    /// Starts with twice the target as the limit.
+    pub(crate) fn new(config: Mirostat) -> Self {
+        Self { config, limit: 2.0 * f64::from(config.tau) }
+    }
+
+    /// Drops candidates whose surprise is above the limit (the likeliest stays), draws one, and moves the limit by how far
+    /// its surprise among those left is from the target. Gives its place.
+    pub(crate) fn draw(&mut self, c: &mut Candidates, rng: &mut Rng) -> usize {
+        let least = c.weights().log_sum() - self.limit * core::f64::consts::LN_2;
+        c.keep_from(least.min(f64::from(c.max_logit())));
+        let i = c.draw(rng);
+        let weights = c.weights();
+        let p = weights.of(&c.as_slice()[i]) as f64 / weights.total as f64;
+        let surprise = -math::ln(p) * core::f64::consts::LOG2_E;
+        self.limit -= f64::from(self.config.eta) * (surprise - f64::from(self.config.tau));
+        i
+    }
+}
