@@ -1,0 +1,172 @@
+/** What callers may pass. Every field is optional; defaults and ranges live in Rust, which refuses unknown keys by name. */
+
+/** A size: bytes, or a text such as `'300MB'` (1000² each) or `'300MiB'` (1024² each). */
+export type ByteSize = number | string;
+
+/** Where a model is: an address, a picked file, a file handle, or the files of a split model in order. */
+export type ModelSource = ModelFile | readonly ModelFile[];
+
+/** One file of a model. */
+export type ModelFile = string | URL | Blob | FileSystemFileHandle;
+
+/** The wasm modules of the package. */
+export type BuildName = 'simd' | 'relaxed';
+
+/** Options of `open` that the engine itself understands. */
+export interface EngineOptions {
+  /** The budget: linear memory and JS buffers together. */
+  memory?: ByteSize;
+  /** Positions of the context. */
+  context?: number;
+  /** Tokens of one prefill chunk. */
+  batch?: number;
+  /** How keys and values are kept. */
+  kvType?: 'f32' | 'f16' | 'q8_0';
+  /** `fast` rounds activations to int8 (the same bits everywhere); `exact` computes in f32. */
+  precision?: 'fast' | 'exact';
+  /** Compute threads. */
+  threads?: number | 'auto';
+  /** Runs the smallest plan where no plan fits the budget. */
+  force?: boolean;
+  /** Keeps the logits of every position of a chunk, for `logits`. */
+  allLogits?: boolean;
+}
+
+/** Options of `open`. */
+export interface OpenOptions extends EngineOptions {
+  /** Which wasm module; `auto` takes the best that the browser runs. */
+  build?: BuildName | 'auto';
+  /** Headers for the model's requests (gated models). They are sent and never stored. */
+  headers?: Readonly<Record<string, string>>;
+  /** The requests' credentials mode, as in `fetch`. */
+  credentials?: RequestCredentials;
+  /** Where the package's own files are, when a bundler cannot follow `new URL(…, import.meta.url)`. */
+  assets?: Assets;
+  /** Stops opening; `open` rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** Called as bytes of the model arrive, while opening and during a first pass that still reads. */
+  onProgress?: (progress: Progress) => void;
+}
+
+/** Addresses of the package's own files. */
+export interface Assets {
+  /** The worker's module, `worker/main.js`. */
+  worker?: string | URL;
+  /** The folder with one folder per build, each holding `sluice_bg.wasm`. */
+  wasm?: string | URL;
+}
+
+/** How far reading the model has got. */
+export interface Progress {
+  /** `header`: metadata and the tensor directory. `weights`: the tensors that stay in memory. */
+  phase: 'header' | 'weights';
+  /** Bytes read so far in this phase. */
+  loadedBytes: number;
+  /** Bytes of this phase; `null` while unknown. */
+  totalBytes: number | null;
+  /** Bytes per second since this phase began. */
+  bytesPerSecond: number;
+}
+
+/** What text continues: text, or token ids fed as they are. */
+export type Prompt = string | readonly number[] | Uint32Array;
+
+/** Options of `generate` that the engine itself understands. */
+export interface SamplingOptions {
+  /** New tokens at most. */
+  maxTokens?: number;
+  /** 0 takes the likeliest token always. */
+  temperature?: number;
+  /** Considers the k likeliest tokens only; 0 considers all. */
+  topK?: number;
+  /** Considers the likeliest tokens that together have this probability. */
+  topP?: number;
+  /** Considers tokens at least this share as likely as the likeliest. */
+  minP?: number;
+  /** Divides the logits of tokens that were there lately; 1 changes nothing. */
+  repeatPenalty?: number;
+  /** How many of the last tokens the penalty looks at. */
+  repeatLastN?: number;
+  /** Starts the random numbers; the same seed gives the same answer. */
+  seed?: number;
+  /** Texts that end generation; they are never part of the answer. */
+  stop?: string | readonly string[];
+  /** Goes on past end-of-generation tokens. */
+  ignoreEog?: boolean;
+  /** Finds special tokens written out in a text prompt. */
+  parseSpecial?: boolean;
+  /** Goes on from where the last call ended instead of starting afresh. */
+  resume?: boolean;
+}
+
+/** Options of `generate`. */
+export interface GenerateOptions extends SamplingOptions {
+  /** Stops generating; the iteration rejects with the signal's reason, and the engine can be used again. */
+  signal?: AbortSignal;
+}
+
+/** Why an answer ended: an end-of-generation token or a stop text, the token limit or the context, or the caller. */
+export type FinishReason = 'stop' | 'length' | 'abort';
+
+/** A piece of an answer. */
+export interface Chunk {
+  /** Whole characters, never part of a stop text; empty while a character or a possible stop text is incomplete. */
+  text: string;
+  /** The token of this piece; `null` for the last piece, which closes the answer. */
+  id: number | null;
+  /** Natural logarithm of the token's probability in the model's own distribution. */
+  logprob: number | null;
+  /** Set in the last piece only. */
+  finishReason: FinishReason | null;
+}
+
+/** Figures of the engine and of the answer under way (or the last one). Rates are 0 until there is something to divide. */
+export interface Stats {
+  /** Tokens of the prompt, reused ones included. */
+  promptTokens: number;
+  /** New tokens so far. */
+  generatedTokens: number;
+  /** Milliseconds from open to ready. */
+  loadMs: number;
+  /** Milliseconds of prefill. */
+  prefillMs: number;
+  /** Milliseconds of decoding. */
+  decodeMs: number;
+  /** Milliseconds from the call to the first new token. */
+  ttftMs: number;
+  prefillTokensPerSecond: number;
+  decodeTokensPerSecond: number;
+  /** Bytes read from the source since open. */
+  bytesRead: number;
+  /** Milliseconds that computing waited for reads, since open. */
+  stallMs: number;
+  prefetchHits: number;
+  prefetchMisses: number;
+  /** Weight bytes that stay in memory. */
+  residentBytes: number;
+  /** Their share of the weights of a pass, 0 to 1. */
+  residentShare: number;
+  kvBytes: number;
+  contextUsed: number;
+  contextMax: number;
+  /** Linear memory and what the package holds beside it. */
+  memoryBytes: number;
+  memoryPeakBytes: number;
+  budgetBytes: number;
+  /** Prompt tokens that were still in the KV cache. */
+  reusedTokens: number;
+  /** Which build of the engine runs. */
+  build: string;
+  /** Threads that compute. */
+  threads: number;
+}
+
+/** The engine's decisions after all options and defaults. */
+export interface EffectiveConfig {
+  memory: number;
+  context: number;
+  batch: number;
+  kvType: 'f32' | 'f16' | 'q8_0';
+  precision: 'fast' | 'exact';
+  threads: number;
+}

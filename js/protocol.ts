@@ -1,0 +1,64 @@
+/** Everything that page and engine worker say to each other: one entry a call, with its request, reply, items and notes. */
+
+import type { BuildName, Chunk, EffectiveConfig, EngineOptions, Progress, SamplingOptions, Stats } from './options.js';
+
+/** The calls. `item`s come one by one and are flow-controlled; `note`s are news that may be dropped. */
+export interface Calls {
+  /** Makes the engine; the first call and made once. */
+  open: {
+    request: { source: SourceSpec; options: EngineOptions; build: BuildName; wasm: string | null; deviceBytes: number | null };
+    reply: { config: EffectiveConfig; model: ModelFacts; stats: Stats };
+    item: never;
+    note: Progress;
+  };
+  generate: {
+    request: { prompt: string | Uint32Array; options: SamplingOptions };
+    reply: null;
+    item: GeneratedItem;
+    note: Progress;
+  };
+  tokenize: {
+    request: { text: string; addSpecial: boolean; parseSpecial: boolean };
+    reply: { ids: Uint32Array };
+    item: never;
+    note: never;
+  };
+  detokenize: {
+    request: { ids: Uint32Array; special: boolean };
+    reply: { text: string };
+    item: never;
+    note: never;
+  };
+  /** Logits of each position, `[ids.length, n_vocab]`, one item a position. */
+  logits: {
+    request: { ids: Uint32Array; chunk: number | null };
+    reply: { stats: Stats };
+    item: Float32Array<ArrayBuffer>;
+    note: Progress;
+  };
+}
+
+/** A chunk, now and then with fresh figures; the last one always has them. */
+export interface GeneratedItem {
+  chunk: Chunk;
+  stats: Stats | null;
+}
+
+/** Where the worker reads the model. */
+export type SourceSpec =
+  | {
+      kind: 'range';
+      urls: readonly string[];
+      headers: Readonly<Record<string, string>>;
+      credentials: RequestCredentials | null;
+    }
+  | { kind: 'blob'; blobs: readonly Blob[] };
+
+/** Facts of the opened file. */
+export interface ModelFacts {
+  architecture: string;
+  name: string | null;
+  layers: number;
+  vocabulary: number;
+  trainedContext: number;
+}
