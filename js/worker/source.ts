@@ -1,0 +1,37 @@
+/**
+ * What Rust's browser source asks of JS: positional reads that hand their bytes over chunk by chunk.
+ * `src/source/web` declares the same interface; a source knows files, offsets and lengths and nothing of models.
+ */
+
+import { SluiceError, type ErrorDetails } from '../errors.js';
+
+/** Takes bytes for `at` of the read's place. False: nobody wants the rest of this read. */
+export type Sink = (at: number, bytes: Uint8Array) => boolean;
+
+/** The files of one model. */
+export interface Source {
+  readonly fileCount: number;
+  /** Bytes of JS buffers that the source holds, at most. */
+  readonly bufferBytes: number;
+  /** Bytes of a file, where they are known. */
+  size(file: number): number | undefined;
+  /** Reads exactly `length` bytes, in order, or rejects with a `SluiceError`; after that `sink` is not called again. */
+  read(file: number, offset: number, length: number, sink: Sink): Promise<void>;
+  /** Ends all reads under way; they reject. Later reads work. */
+  cancel(): void;
+}
+
+/** Bytes could not be read. */
+export function sourceFailed(message: string, details: ErrorDetails): SluiceError {
+  return new SluiceError('source_failed', message, details);
+}
+
+/** The read was given up on purpose. */
+export function cancelled(): SluiceError {
+  return sourceFailed('reading was cancelled', { reason: 'cancelled' });
+}
+
+/** `bytes A-B` as people write it. */
+export function rangeText(offset: number, length: number): string {
+  return `bytes ${offset}-${offset + length - 1}`;
+}
