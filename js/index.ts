@@ -1,0 +1,23 @@
+/** Sluice: large language models in a browser tab, in the memory you choose. */
+
+export { capabilities, type Capabilities } from './capabilities.js';
+export { type Engine, open } from './engine.js';
+export { type ErrorCode, type ErrorDetails, SluiceError } from './errors.js';
+export type {
+  Assets,
+  BuildName,
+  ByteSize,
+  Chunk,
+  EffectiveConfig,
+  EngineOptions,
+  FinishReason,
+  GenerateOptions,
+  ModelFile,
+  ModelSource,
+  OpenOptions,
+  Progress,
+  Prompt,
+  SamplingOptions,
+  Stats,
+} from './options.js';
+export type { ModelFacts } from './protocol.js';
