@@ -2,6 +2,9 @@
 //! generation, the bytes go to the place that the slots give out for it, and a completion names both again.
 //! A source knows files, offsets and lengths; it knows nothing of tensors, tiles or layers.
 
+#[cfg(target_arch = "wasm32")]
+pub mod web;
+
 use std::rc::Rc;
 use std::task::Waker;
 

@@ -1,0 +1,123 @@
+//! Reads through a JS object (`js/worker/source.ts`): HTTP ranges and picked files. The waiting, retrying and streaming is
+//! done in JS, where it is short and where it is tested; here bytes are put into their places and reads are counted out.
+
+mod js_source;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+use std::task::Waker;
+
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
+
+use self::js_source::error_from_js;
+use super::{Completion, Places, ReadRequest, WeightSource};
+use crate::error::{Error, ErrorKind};
+
+pub use self::js_source::JsSource;
+
+/// A [`WeightSource`] whose bytes come from JS.
+pub struct WebSource {
+    js: JsSource,
+    ended: Rc<Ended>,
+}
+
+/// Reads that have ended and who waits for them.
+#[derive(Default)]
+struct Ended {
+    completions: RefCell<VecDeque<Completion>>,
+    wakers: RefCell<Vec<Waker>>,
+}
+
+impl WebSource {
+    /// Reads the files of `js`.
+    #[must_use]
+    pub fn new(js: JsSource) -> Self {
+        Self { js, ended: Rc::default() }
+    }
+}
+
+impl WeightSource for WebSource {
+    fn n_files(&self) -> u32 {
+        self.js.file_count()
+    }
+
+    fn file_bytes(&self, file: u32) -> Option<u64> {
+        self.js.size(file).map(whole)
+    }
+
+    fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
+        let ReadRequest { ticket, file, offset, len } = request;
+        let placed = Rc::new(Cell::new(0));
+        let sink = {
+            let (places, placed) = (Rc::clone(places), Rc::clone(&placed));
+            Closure::new(move |at: usize, bytes: Uint8Array| {
+                let n_bytes = bytes.length() as usize;
+                let took = places.fill(ticket, at, n_bytes, &mut |place| bytes.copy_to(place));
+                if took {
+                    placed.set(placed.get() + n_bytes);
+                }
+                took
+            })
+        };
+        let reading = self.js.read(file, offset as f64, len, &sink);
+        let ended = Rc::clone(&self.ended);
+        spawn_local(async move {
+            let result = match JsFuture::from(reading).await {
+                Ok(_) if placed.get() == len => Ok(()),
+                Ok(_) => {
+                    Err(Error::new(ErrorKind::SourceFailed, "nobody waits for this read any more"))
+                }
+                Err(thrown) => Err(error_from_js(&thrown)),
+            };
+            drop(sink);
+            ended.push(Completion { ticket, result });
+        });
+    }
+
+    fn poll(&self) -> Option<Completion> {
+        self.ended.completions.borrow_mut().pop_front()
+    }
+
+    fn wake_on_completion(&self, waker: &Waker) {
+        let mut wakers = self.ended.wakers.borrow_mut();
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    fn cancel_all(&self) {
+        self.js.cancel();
+    }
+
+    fn buffer_bytes(&self) -> u64 {
+        whole(self.js.buffer_bytes())
+    }
+}
+
+impl fmt::Debug for WebSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebSource").field("n_files", &self.n_files()).finish_non_exhaustive()
+    }
+}
+
+impl Ended {
+    fn push(&self, completion: Completion) {
+        self.completions.borrow_mut().push_back(completion);
+        let wakers = self.wakers.take();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A byte count that JS holds as a number.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "byte counts are whole and not negative; the cast saturates"
+)]
+fn whole(bytes: f64) -> u64 {
+    bytes as u64
+}
