@@ -31,6 +31,7 @@ pub use half_float::{bf16_to_f32, f16_to_f32};
 pub use iq1::{BlockIq1M, BlockIq1S};
 pub use iq2::{BlockIq2S, BlockIq2Xs, BlockIq2Xxs};
 pub use iq3::{BlockIq3S, BlockIq3Xxs};
+pub(crate) use iq4::LEVELS;
 pub use iq4::{BlockIq4Nl, BlockIq4Xs};
 pub use k_quants::{BlockQ2K, BlockQ3K, BlockQ4K, BlockQ5K, BlockQ6K, scale_min_k4};
 pub use low_bit::{BlockQ1_0, BlockQ2_0};

@@ -1,0 +1,23 @@
+//! The definition of every kernel as obvious loops, on every target. Public so that tests can compare with it.
+//!
+//! Arguments are checked by the functions of [`super`] of the same names.
+
+mod activation;
+mod attention;
+mod block256;
+mod block32;
+mod kv;
+mod matmul;
+mod norm;
+mod quantize;
+mod reduce;
+mod rope;
+
+pub use activation::{gelu, gelu_mul, silu, silu_mul, softcap, softmax};
+pub use attention::{attention, attention_tile};
+pub use kv::kv_encode;
+pub use matmul::{matmul_f32, matmul_q8};
+pub use norm::{layer_norm, rms_norm};
+pub use quantize::quantize_q8;
+pub use reduce::{dot, sum};
+pub use rope::rope;
