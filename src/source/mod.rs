@@ -2,13 +2,20 @@
 //! generation, the bytes go to the place that the slots give out for it, and a completion names both again.
 //! A source knows files, offsets and lengths; it knows nothing of tensors, tiles or layers.
 
+mod ended;
+mod memory;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 
 use std::rc::Rc;
 use std::task::Waker;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+
+pub use memory::MemorySource;
 
 /// A place of memory that the loader owns. A slot is given to another read only when its read has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,4 +84,34 @@ pub trait WeightSource: core::fmt::Debug {
     fn buffer_bytes(&self) -> u64 {
         0
     }
+}
+
+/// Checks that a read lies within the source's file; its start as a memory offset.
+///
+/// # Errors
+/// `source_failed` naming file, offset and length of a read past the end.
+pub(crate) fn check_range(source: &dyn WeightSource, request: &ReadRequest) -> Result<usize> {
+    let size = source.file_bytes(request.file).ok_or_else(|| {
+        let message = format!("file {} of a model of {} files", request.file, source.n_files());
+        read_failed(request, &message)
+    })?;
+    match request.offset.checked_add(request.len as u64) {
+        Some(end) if end <= size => Ok(usize::try_from(request.offset).unwrap_or(usize::MAX)),
+        _ => Err(read_failed(request, &format!("the file has only {size} bytes"))),
+    }
+}
+
+/// The error of a read whose place had moved on: nobody waits for it any more.
+pub(crate) fn dropped(request: &ReadRequest) -> Error {
+    read_failed(request, "the read was dropped before it ended")
+}
+
+/// `source_failed` with the range that could not be read and why.
+pub(crate) fn read_failed(request: &ReadRequest, why: &str) -> Error {
+    let ReadRequest { file, offset, len, .. } = *request;
+    let message = format!("cannot read {len} bytes at offset {offset} of file {file}: {why}");
+    Error::new(ErrorKind::SourceFailed, message)
+        .with("file", u64::from(file))
+        .with("offset", offset)
+        .with("length", len as u64)
 }
