@@ -33,7 +33,8 @@ impl WeightSource for MemorySource {
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let result = check_range(self, &request).and_then(|start| {
             let from = &self.files[request.file as usize][start..start + request.len];
-            let filled = places.fill(request.ticket, 0, request.len, &mut |to| to.copy_from_slice(from));
+            let filled =
+                places.fill(request.ticket, 0, request.len, &mut |to| to.copy_from_slice(from));
             if filled { Ok(()) } else { Err(dropped(&request)) }
         });
         self.ended.push(Completion { ticket: request.ticket, result });

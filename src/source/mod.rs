@@ -3,6 +3,7 @@
 //! A source knows files, offsets and lengths; it knows nothing of tensors, tiles or layers.
 
 mod ended;
+mod faulty;
 mod memory;
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -15,6 +16,7 @@ use std::task::Waker;
 
 use crate::error::{Error, ErrorKind, Result};
 
+pub use faulty::{Delivery, Fault, FaultySource};
 pub use memory::MemorySource;
 
 /// A place of memory that the loader owns. A slot is given to another read only when its read has ended.
@@ -39,6 +41,17 @@ pub struct ReadRequest {
     pub len: usize,
 }
 
+/// Bytes of one file of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileRange {
+    /// Which file.
+    pub file: u32,
+    /// First byte in that file.
+    pub offset: u64,
+    /// How many bytes.
+    pub len: usize,
+}
+
 /// The end of one read: all bytes are in place, or none can be trusted.
 #[derive(Debug, Clone)]
 pub struct Completion {
@@ -49,7 +62,7 @@ pub struct Completion {
 }
 
 /// Gives a reader the memory behind a ticket, for as long as one synchronous copy or read takes.
-pub trait Places {
+pub trait Places: core::fmt::Debug {
     /// Calls `write` on bytes `at .. at + len` of the ticket's place and returns true; returns false, without calling it,
     /// when the slot has moved on to another generation or the range does not fit the place.
     fn fill(&self, ticket: Ticket, at: usize, len: usize, write: &mut dyn FnMut(&mut [u8]))

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::task::Waker;
 
-use memmap2::{Advice, Mmap};
+use memmap2::Mmap;
 
 use super::file::OpenFile;
 use crate::error::Result;
@@ -36,11 +36,7 @@ fn map(path: &Path) -> Result<Mmap> {
     let file = OpenFile::open(path)?;
     // SAFETY: the map is private to this source and read-only; bytes are only copied out of it, never kept as references,
     // and any byte value is valid. Writers to the file can change bytes under a copy, which can yield wrong weights only.
-    let map = unsafe { Mmap::map(&file.file) }.map_err(|e| file.failed("map", &e))?;
-    // Advice only: reads are of whole slots, so reading ahead beyond them is asked for by `will_need`.
-    #[cfg(unix)]
-    let _ = map.advise(Advice::Random);
-    Ok(map)
+    unsafe { Mmap::map(&file.file) }.map_err(|e| file.failed("map", &e))
 }
 
 impl WeightSource for MmapSource {
@@ -55,7 +51,8 @@ impl WeightSource for MmapSource {
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let result = check_range(self, &request).and_then(|start| {
             let from = &self.maps[request.file as usize][start..start + request.len];
-            let filled = places.fill(request.ticket, 0, request.len, &mut |to| to.copy_from_slice(from));
+            let filled =
+                places.fill(request.ticket, 0, request.len, &mut |to| to.copy_from_slice(from));
             if filled { Ok(()) } else { Err(dropped(&request)) }
         });
         self.ended.push(Completion { ticket: request.ticket, result });
@@ -79,7 +76,7 @@ impl WeightSource for MmapSource {
         let len = len.min(size - start);
         if let (Ok(start), Ok(len)) = (usize::try_from(start), usize::try_from(len)) {
             // Advice only.
-            let _ = map.advise_range(Advice::WillNeed, start, len);
+            let _ = map.advise_range(memmap2::Advice::WillNeed, start, len);
         }
     }
 }
