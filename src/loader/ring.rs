@@ -124,7 +124,6 @@ impl Ring {
         Ok((asked, first_time))
     }
 
-
     /// Rows up to `end` of the present piece have been used.
     pub(super) fn used(
         &mut self,
