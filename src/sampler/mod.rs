@@ -15,6 +15,7 @@ mod mirostat;
 mod dry;
 mod logprobs;
 
+mod math;
 mod rng;
 
 pub use chain::{Sample, Sampler};

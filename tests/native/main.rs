@@ -1,5 +1,6 @@
 //! Native tests of everything that crosses a module seam, in one binary.
 
+mod allocations;
 mod architecture;
 mod cli;
 mod generate;
