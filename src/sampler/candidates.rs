@@ -4,9 +4,9 @@
 
 use core::cmp::Ordering;
 
-use super::math;
 use super::rng::Rng;
 use crate::TokenId;
+use crate::kernels::math::{exp_f64, ln_f64};
 
 /// A token that may still be drawn. Its logit is finite.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -167,7 +167,7 @@ pub(crate) struct Weights {
 impl Weights {
     /// The weight of `c`; 0 below 2^-42 of the likeliest.
     pub(crate) fn of(&self, c: &Candidate) -> u64 {
-        let share = math::exp(f64::from(c.logit) - f64::from(self.max));
+        let share = exp_f64(f64::from(c.logit) - f64::from(self.max));
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -179,7 +179,7 @@ impl Weights {
 
     /// ln of the sum of e to the logits.
     pub(crate) fn log_sum(&self) -> f64 {
-        f64::from(self.max) + math::ln(self.total as f64 / ONE)
+        f64::from(self.max) + ln_f64(self.total as f64 / ONE)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample {
     /// The token.
-    pub token: TokenId,
+    pub id: TokenId,
     /// ln of its probability in the unfiltered distribution, when log-probabilities were asked for.
     pub logprob: Option<f32>,
 }
@@ -38,7 +38,7 @@ impl Sampler {
     /// A sampler for `n_vocab` tokens in a context of `n_ctx`. Errors: `invalid_option` for what is out of range, and
     /// `out_of_memory`.
     pub fn new(config: &SamplerConfig, n_vocab: usize, n_ctx: usize) -> Result<Self> {
-        config.check()?;
+        config.validate()?;
         check_tokens(config, n_vocab)?;
         if n_vocab >= MAX_VOCAB {
             let message = format!(
@@ -93,11 +93,11 @@ impl Sampler {
             collect(&mut self.candidates, logits, edits, self.top_k);
             self.choose()
         };
-        let Some(token) = token else {
+        let Some(id) = token else {
             let message = "`logitBias` bans every token of the vocabulary; leave at least one";
             return Err(Error::new(ErrorKind::InvalidOption, message).with("key", "logitBias"));
         };
-        Ok(Sample { token, logprob: self.logprobs.as_mut().map(|l| l.measure(logits, token)) })
+        Ok(Sample { id, logprob: self.logprobs.as_mut().map(|l| l.measure(logits, id)) })
     }
 
     /// The likeliest tokens at the last step, as many as were asked for.

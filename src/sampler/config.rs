@@ -97,8 +97,11 @@ impl SamplerConfig {
         Self { temperature: 0.0, ..Self::default() }
     }
 
-    /// Refuses values out of range with `invalid_option`, naming the key and what it may be.
-    pub fn check(&self) -> Result<()> {
+    /// Refuses values that mean nothing.
+    ///
+    /// # Errors
+    /// `invalid_option` naming the key and what it may be.
+    pub fn validate(&self) -> Result<()> {
         let finite = "a finite number";
         number("temperature", self.temperature, true, "a finite number (0 or less is greedy)")?;
         count("topK", self.top_k, 0, "0 (all) or more")?;

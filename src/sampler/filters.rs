@@ -3,8 +3,8 @@
 //! Every one of them leaves at least one candidate.
 
 use super::candidates::{Candidate, Candidates};
-use super::math;
 use super::rng::Rng;
+use crate::kernels::math::{exp_f64, ln_f64};
 
 /// Keeps the `k` likeliest; 0 keeps all.
 pub(crate) fn top_k(c: &mut Candidates, k: usize) {
@@ -43,7 +43,7 @@ pub(crate) fn top_p(c: &mut Candidates, p: f32) {
 /// Keeps those with at least `p` of the likeliest one's probability.
 pub(crate) fn min_p(c: &mut Candidates, p: f32) {
     if p > 0.0 {
-        c.keep_from(f64::from(c.max_logit()) + math::ln(f64::from(p)));
+        c.keep_from(f64::from(c.max_logit()) + ln_f64(f64::from(p)));
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::candidates::Candidates;
 use super::chain::{collect, room};
-use super::math;
 use crate::TokenId;
 use crate::error::Result;
+use crate::kernels::math::{exp_f64, ln_f64};
 
 /// A token with the natural logarithm of its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +32,8 @@ impl Logprobs {
     /// Finds the likeliest tokens of `logits`, and gives the log-probability of `chosen`.
     pub(crate) fn measure(&mut self, logits: &[f32], chosen: TokenId) -> f32 {
         let max = logits.iter().fold(f32::NEG_INFINITY, |max, &x| if x > max { x } else { max });
-        let sum: f64 = logits.iter().map(|&x| math::exp(f64::from(x) - f64::from(max))).sum();
-        let log_sum = f64::from(max) + math::ln(sum);
+        let sum: f64 = logits.iter().map(|&x| exp_f64(f64::from(x) - f64::from(max))).sum();
+        let log_sum = f64::from(max) + ln_f64(sum);
         #[allow(clippy::cast_possible_truncation, reason = "the rounding is meant")]
         let logprob = |logit: f32| (f64::from(logit) - log_sum) as f32;
         self.top.clear();

@@ -2,8 +2,8 @@
 
 use super::candidates::Candidates;
 use super::config::Mirostat;
-use super::math;
 use super::rng::Rng;
+use crate::kernels::math::{exp_f64, ln_f64};
 
 /// The target and the limit that follows, both in bits.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl MirostatState {
         let i = c.draw(rng);
         let weights = c.weights();
         let p = weights.of(&c.as_slice()[i]) as f64 / weights.total as f64;
-        let surprise = -math::ln(p) * core::f64::consts::LOG2_E;
+        let surprise = -ln_f64(p) * core::f64::consts::LOG2_E;
         self.limit -= f64::from(self.config.eta) * (surprise - f64::from(self.config.tau));
         i
     }

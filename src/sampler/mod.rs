@@ -15,7 +15,6 @@ mod mirostat;
 mod dry;
 mod logprobs;
 
-mod math;
 mod rng;
 
 pub use chain::{Sample, Sampler};

@@ -2,13 +2,22 @@
 //! generation, the bytes go to the place that the slots give out for it, and a completion names both again.
 //! A source knows files, offsets and lengths; it knows nothing of tensors, tiles or layers.
 
+mod ended;
+mod faulty;
+mod memory;
+
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
 
 use std::rc::Rc;
 use std::task::Waker;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+
+pub use faulty::{Delivery, Fault, FaultySource};
+pub use memory::MemorySource;
 
 /// A place of memory that the loader owns. A slot is given to another read only when its read has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +41,17 @@ pub struct ReadRequest {
     pub len: usize,
 }
 
+/// Bytes of one file of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileRange {
+    /// Which file.
+    pub file: u32,
+    /// First byte in that file.
+    pub offset: u64,
+    /// How many bytes.
+    pub len: usize,
+}
+
 /// The end of one read: all bytes are in place, or none can be trusted.
 #[derive(Debug, Clone)]
 pub struct Completion {
@@ -42,7 +62,7 @@ pub struct Completion {
 }
 
 /// Gives a reader the memory behind a ticket, for as long as one synchronous copy or read takes.
-pub trait Places {
+pub trait Places: core::fmt::Debug {
     /// Calls `write` on bytes `at .. at + len` of the ticket's place and returns true; returns false, without calling it,
     /// when the slot has moved on to another generation or the range does not fit the place.
     fn fill(&self, ticket: Ticket, at: usize, len: usize, write: &mut dyn FnMut(&mut [u8]))
@@ -77,4 +97,34 @@ pub trait WeightSource: core::fmt::Debug {
     fn buffer_bytes(&self) -> u64 {
         0
     }
+}
+
+/// Checks that a read lies within the source's file; its start as a memory offset.
+///
+/// # Errors
+/// `source_failed` naming file, offset and length of a read past the end.
+pub(crate) fn check_range(source: &dyn WeightSource, request: &ReadRequest) -> Result<usize> {
+    let size = source.file_bytes(request.file).ok_or_else(|| {
+        let message = format!("file {} of a model of {} files", request.file, source.n_files());
+        read_failed(request, &message)
+    })?;
+    match request.offset.checked_add(request.len as u64) {
+        Some(end) if end <= size => Ok(usize::try_from(request.offset).unwrap_or(usize::MAX)),
+        _ => Err(read_failed(request, &format!("the file has only {size} bytes"))),
+    }
+}
+
+/// The error of a read whose place had moved on: nobody waits for it any more.
+pub(crate) fn dropped(request: &ReadRequest) -> Error {
+    read_failed(request, "the read was dropped before it ended")
+}
+
+/// `source_failed` with the range that could not be read and why.
+pub(crate) fn read_failed(request: &ReadRequest, why: &str) -> Error {
+    let ReadRequest { file, offset, len, .. } = *request;
+    let message = format!("cannot read {len} bytes at offset {offset} of file {file}: {why}");
+    Error::new(ErrorKind::SourceFailed, message)
+        .with("file", u64::from(file))
+        .with("offset", offset)
+        .with("length", len as u64)
 }

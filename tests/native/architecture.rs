@@ -16,7 +16,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("planner", &["error", "gguf", "model"]),
     ("source", &["error", "gguf"]),
     ("loader", &["error", "gguf", "planner", "source", "model"]), // of `model` the uses only
-    ("sampler", &["error"]),
+    ("sampler", &["error", "kernels"]),
     (
         "runtime",
         &[

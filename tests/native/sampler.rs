@@ -73,7 +73,7 @@ fn chi_square(config: &SamplerConfig, logits: &[f32], accepted: &[u32]) -> (f64,
     accepted.iter().for_each(|&t| sampler.accept(t));
     let mut counts = vec![0_u32; logits.len()];
     for _ in 0..n {
-        counts[sampler.sample(logits).unwrap().token as usize] += 1;
+        counts[sampler.sample(logits).unwrap().id as usize] += 1;
     }
     let (mut chi2, mut cells) = (0.0, 0.0);
     for (count, p) in counts.iter().zip(&expected) {
@@ -144,7 +144,7 @@ fn golden_tokens(options: &Value, n_vocab: u32) -> Vec<u32> {
     let steps = 0..48;
     steps
         .map(|step| {
-            let token = sampler.sample(&golden_logits(step / 3, n_vocab)).unwrap().token;
+            let token = sampler.sample(&golden_logits(step / 3, n_vocab)).unwrap().id;
             sampler.accept(token);
             token
         })
@@ -207,17 +207,17 @@ fn temperature_zero_takes_the_likeliest_and_the_lowest_of_equals() {
     for temperature in [0.0, -1.0] {
         let config = SamplerConfig { temperature, ..SamplerConfig::default() };
         let mut sampler = Sampler::new(&config, 1000, 16).unwrap();
-        assert_eq!(sampler.sample(&logits).unwrap().token, 77, "temperature {temperature}");
+        assert_eq!(sampler.sample(&logits).unwrap().id, 77, "temperature {temperature}");
     }
     let config =
         SamplerConfig { logit_bias: vec![(77, f32::NEG_INFINITY)], ..SamplerConfig::greedy() };
     let mut sampler = Sampler::new(&config, 1000, 16).unwrap();
-    assert_eq!(sampler.sample(&logits).unwrap().token, 500, "a banned token is never chosen");
+    assert_eq!(sampler.sample(&logits).unwrap().id, 500, "a banned token is never chosen");
     let config = SamplerConfig { repeat_penalty: 1.5, repeat_last_n: 2, ..SamplerConfig::greedy() };
     let mut sampler = Sampler::new(&config, 1000, 16).unwrap();
     let tokens: Vec<u32> = (0..6)
         .map(|_| {
-            let token = sampler.sample(&logits).unwrap().token;
+            let token = sampler.sample(&logits).unwrap().id;
             sampler.accept(token);
             token
         })
@@ -240,7 +240,7 @@ fn the_order_of_equal_logits_does_not_depend_on_how_they_are_collected() {
         let mut order: Vec<u32> = (0..5000).collect();
         order.sort_by_key(|&t| (4 - t % 5, t));
         for _ in 0..300 {
-            let token = sampler.sample(&logits).unwrap().token;
+            let token = sampler.sample(&logits).unwrap().id;
             let rank = order.iter().position(|&t| t == token).unwrap();
             assert!((rank as i64) < top_k, "top-k {top_k} drew the token of rank {rank}");
         }
@@ -262,7 +262,7 @@ fn log_probabilities_are_of_the_unfiltered_distribution() {
     };
     let mut sampler = Sampler::new(&config, 500, 16).unwrap();
     let sample = sampler.sample(&logits).unwrap();
-    assert_eq!(sample.token, 3, "the bias decides");
+    assert_eq!(sample.id, 3, "the bias decides");
     assert!(
         (f64::from(sample.logprob.unwrap()) - ln(p[3])).abs() < 1e-5,
         "{sample:?}, not {}",
@@ -336,7 +336,7 @@ fn extreme_but_finite_values_give_a_token() {
     for config in configs {
         let mut sampler = Sampler::new(&config, logits.len(), 16).unwrap();
         for _ in 0..50 {
-            let token = sampler.sample(&logits).unwrap().token;
+            let token = sampler.sample(&logits).unwrap().id;
             sampler.accept(token);
         }
     }
