@@ -11,11 +11,10 @@ import type {
   ModelFile,
   ModelSource,
   OpenOptions,
-  Progress,
   Prompt,
   Stats,
 } from './options.js';
-import type { Calls, ModelFacts, SourceSpec } from './protocol.js';
+import type { Calls, ModelFacts, News, SourceSpec } from './protocol.js';
 import { Client, type Endpoint } from './rpc.js';
 
 /** A worker, or what stands for one in tests. */
@@ -28,7 +27,7 @@ export async function open(source: ModelSource, options: OpenOptions = {}): Prom
   options.signal?.throwIfAborted();
   const build = chooseBuild(options.build ?? 'auto');
   const worker = startWorker(options.assets);
-  const client = new Client<Calls>(worker);
+  const client = new Client<Calls, News>(worker, ({ progress }) => options.onProgress?.(progress));
   worker.addEventListener('error', (event) => {
     event.preventDefault();
     client.fail(workerError(event));
@@ -43,19 +42,12 @@ export class Engine {
   /** Facts of the opened file. */
   readonly model: Readonly<ModelFacts>;
   readonly #port: EnginePort;
-  readonly #client: Client<Calls>;
-  readonly #onProgress: ((progress: Progress) => void) | undefined;
+  readonly #client: Client<Calls, News>;
   #stats: Stats;
 
-  private constructor(
-    port: EnginePort,
-    client: Client<Calls>,
-    opened: Calls['open']['reply'],
-    onProgress: OpenOptions['onProgress'],
-  ) {
+  private constructor(port: EnginePort, client: Client<Calls, News>, opened: Calls['open']['reply']) {
     this.#port = port;
     this.#client = client;
-    this.#onProgress = onProgress;
     this.#stats = opened.stats;
     this.config = opened.config;
     this.model = opened.model;
@@ -64,22 +56,21 @@ export class Engine {
   /** Opens a model in a worker that runs already; the worker is ended when that fails. */
   static async connect(
     port: EnginePort,
-    client: Client<Calls>,
+    client: Client<Calls, News>,
     build: BuildName,
     source: ModelSource,
     options: OpenOptions,
   ): Promise<Engine> {
-    const { build: _, headers, credentials, assets, signal, onProgress, ...engineOptions } = options;
+    const { build: _build, headers, credentials, assets, signal, onProgress: _onProgress, ...engineOptions } = options;
     try {
       const request = {
         source: await sourceSpec(source, headers, credentials),
         options: sendable(engineOptions),
         build,
         wasm: assets?.wasm === undefined ? null : absoluteUrl(assets.wasm, 'assets.wasm'),
-        deviceBytes: deviceBytes(),
       };
-      const opened = await client.call('open', request, { signal, onNote: onProgress });
-      return new Engine(port, client, opened, onProgress);
+      const opened = await client.call('open', request, signal);
+      return new Engine(port, client, opened);
     } catch (error) {
       port.terminate();
       throw error;
@@ -95,7 +86,7 @@ export class Engine {
   async *generate(prompt: Prompt, options: GenerateOptions = {}): AsyncGenerator<Chunk, void, undefined> {
     const { signal, ...sampling } = options;
     const request = { prompt: typeof prompt === 'string' ? prompt : tokenIds(prompt, 'prompt'), options: sendable(sampling) };
-    for await (const { chunk, stats } of this.#client.stream('generate', request, { signal, onNote: this.#onProgress })) {
+    for await (const { chunk, stats } of this.#client.stream('generate', request, signal)) {
       if (stats !== null) this.#stats = stats;
       yield chunk;
     }
@@ -120,7 +111,7 @@ export class Engine {
     options: { chunk?: number; signal?: AbortSignal } = {},
   ): AsyncGenerator<Float32Array<ArrayBuffer>, void, undefined> {
     const request = { ids: tokenIds(ids, 'ids'), chunk: options.chunk ?? null };
-    const stream = this.#client.stream('logits', request, { signal: options.signal, onNote: this.#onProgress });
+    const stream = this.#client.stream('logits', request, options.signal);
     for (let next = await stream.next(); ; next = await stream.next()) {
       if (next.done === true) {
         this.#stats = next.value.stats;
@@ -141,11 +132,11 @@ export class Engine {
 function chooseBuild(wish: string): BuildName {
   const { build: best, relaxedSimd, reasons } = capabilities();
   if (wish !== 'auto' && wish !== 'simd' && wish !== 'relaxed') {
-    throw new SluiceError('invalid_option', "option 'build' must be 'auto', 'simd' or 'relaxed'", { option: 'build' });
+    throw new SluiceError('invalid_option', "option 'build' must be 'auto', 'simd' or 'relaxed'", { key: 'build' });
   }
   if (best === null) throw new SluiceError('misuse', `this browser cannot run Sluice: ${reasons[0] ?? ''}`);
   if (wish === 'relaxed' && !relaxedSimd) {
-    throw new SluiceError('invalid_option', "option 'build': this browser has no relaxed SIMD; use 'auto'", { option: 'build' });
+    throw new SluiceError('invalid_option', "option 'build': this browser has no relaxed SIMD; use 'auto'", { key: 'build' });
   }
   return wish === 'auto' ? best : wish;
 }
@@ -182,17 +173,17 @@ async function sourceSpec(
       throw new SluiceError(
         'invalid_option',
         'the source must be an address, a File or Blob, a file handle, or a list of these',
-        { option: 'source' },
+        { key: 'source' },
       );
   }
   if (urls.length > 0 && blobs.length > 0) {
     throw new SluiceError('invalid_option', 'the files of a split model must all be addresses or all be picked files', {
-      option: 'source',
+      key: 'source',
     });
   }
   if (urls.length > 0) return { kind: 'range', urls, headers: { ...headers }, credentials: credentials ?? null };
   if (blobs.length > 0) return { kind: 'blob', blobs };
-  throw new SluiceError('invalid_option', 'the source is an empty list', { option: 'source' });
+  throw new SluiceError('invalid_option', 'the source is an empty list', { key: 'source' });
 }
 
 function isList(source: ModelSource): source is readonly ModelFile[] {
@@ -203,21 +194,15 @@ function absoluteUrl(url: string | URL, option: string): string {
   try {
     return new URL(url, globalThis.location?.href).href;
   } catch {
-    throw new SluiceError('invalid_option', `'${option}' is not an address: ${String(url)}`, { option });
+    throw new SluiceError('invalid_option', `'${option}' is not an address: ${String(url)}`, { key: option });
   }
-}
-
-/** The device's memory in bytes, where the browser says (in steps, at most 8 GiB). */
-function deviceBytes(): number | null {
-  const gibibytes = 'deviceMemory' in navigator ? navigator.deviceMemory : undefined;
-  return typeof gibibytes === 'number' ? gibibytes * 2 ** 30 : null;
 }
 
 /** Refuses what no message can carry; everything else is Rust's to judge. */
 function sendable<T extends object>(options: T): T {
   for (const [option, value] of Object.entries(options)) {
     if (typeof value === 'function' || typeof value === 'symbol') {
-      throw new SluiceError('invalid_option', `unknown option '${option}'`, { option });
+      throw new SluiceError('invalid_option', `unknown option '${option}'`, { key: option });
     }
   }
   return options;
@@ -226,5 +211,5 @@ function sendable<T extends object>(options: T): T {
 function tokenIds(ids: readonly number[] | Uint32Array, option: string): Uint32Array {
   const wrong = Array.from(ids).find((id) => !Number.isInteger(id) || id < 0 || id > 0xffff_ffff);
   if (wrong === undefined) return Uint32Array.from(ids);
-  throw new SluiceError('invalid_option', `'${option}' holds ${String(wrong)}, which is not a token id`, { option });
+  throw new SluiceError('invalid_option', `'${option}' holds ${String(wrong)}, which is not a token id`, { key: option });
 }

@@ -23,7 +23,7 @@ export const ERROR_CODES = [
   'internal',
 ] as const satisfies readonly ErrorCode[];
 
-/** Facts beside the message, for programs: `option`, `url`, `status`, `tensor`, `neededBytes`… */
+/** Facts beside the message, for programs: `key`, `url`, `status`, `tensor`, `neededBytes`… */
 export type ErrorDetails = Readonly<Record<string, string | number>>;
 
 /** What crosses between page and worker: an error without its class. */

@@ -44,7 +44,7 @@ export interface OpenOptions extends EngineOptions {
   assets?: Assets;
   /** Stops opening; `open` rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Called as bytes of the model arrive, while opening and during a first pass that still reads. */
+  /** Called a few times a second while weights arrive: while opening, and during a first answer that still reads. */
   onProgress?: (progress: Progress) => void;
 }
 
@@ -56,39 +56,21 @@ export interface Assets {
   wasm?: string | URL;
 }
 
-/** How far reading the model has got. */
+/** How far reading the weights that stay in memory has got. */
 export interface Progress {
-  /** `header`: metadata and the tensor directory. `weights`: the tensors that stay in memory. */
-  phase: 'header' | 'weights';
-  /** Bytes read so far in this phase. */
   loadedBytes: number;
-  /** Bytes of this phase; `null` while unknown. */
-  totalBytes: number | null;
-  /** Bytes per second since this phase began. */
+  totalBytes: number;
+  /** Since reading began. */
   bytesPerSecond: number;
 }
 
 /** What text continues: text, or token ids fed as they are. */
 export type Prompt = string | readonly number[] | Uint32Array;
 
-/** Options of `generate` that the engine itself understands. */
+/** Options of `generate` that the engine itself understands; `docs/sampling.md` defines each filter, its range and default. */
 export interface SamplingOptions {
   /** New tokens at most. */
   maxTokens?: number;
-  /** 0 takes the likeliest token always. */
-  temperature?: number;
-  /** Considers the k likeliest tokens only; 0 considers all. */
-  topK?: number;
-  /** Considers the likeliest tokens that together have this probability. */
-  topP?: number;
-  /** Considers tokens at least this share as likely as the likeliest. */
-  minP?: number;
-  /** Divides the logits of tokens that were there lately; 1 changes nothing. */
-  repeatPenalty?: number;
-  /** How many of the last tokens the penalty looks at. */
-  repeatLastN?: number;
-  /** Starts the random numbers; the same seed gives the same answer. */
-  seed?: number;
   /** Texts that end generation; they are never part of the answer. */
   stop?: string | readonly string[];
   /** Goes on past end-of-generation tokens. */
@@ -97,6 +79,29 @@ export interface SamplingOptions {
   parseSpecial?: boolean;
   /** Goes on from where the last call ended instead of starting afresh. */
   resume?: boolean;
+  /** Starts the random numbers; the same seed gives the same answer. */
+  seed?: number;
+  /** 0 takes the likeliest token always. */
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  typicalP?: number;
+  repeatPenalty?: number;
+  frequencyPenalty?: number;
+  presencePenalty?: number;
+  /** Tokens that the three penalties look back. */
+  repeatLastN?: number;
+  dryMultiplier?: number;
+  dryBase?: number;
+  dryAllowedLength?: number;
+  dryLastN?: number;
+  xtcProbability?: number;
+  xtcThreshold?: number;
+  /** Added to the logits of single tokens, by id; `-Infinity` bans one. */
+  logitBias?: Readonly<Record<number, number>>;
+  /** Reports log-probabilities. */
+  logprobs?: number;
 }
 
 /** Options of `generate`. */
@@ -114,7 +119,7 @@ export interface Chunk {
   text: string;
   /** The token of this piece; `null` for the last piece, which closes the answer. */
   id: number | null;
-  /** Natural logarithm of the token's probability in the model's own distribution. */
+  /** Natural logarithm of the token's probability in the model's own distribution, when `logprobs` was asked for. */
   logprob: number | null;
   /** Set in the last piece only. */
   finishReason: FinishReason | null;

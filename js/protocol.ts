@@ -1,41 +1,42 @@
-/** Everything that page and engine worker say to each other: one entry a call, with its request, reply, items and notes. */
+/** Everything that page and engine worker say to each other: one entry a call, with its request, reply and items, and the worker's news. */
 
 import type { BuildName, Chunk, EffectiveConfig, EngineOptions, Progress, SamplingOptions, Stats } from './options.js';
 
-/** The calls. `item`s come one by one and are flow-controlled; `note`s are news that may be dropped. */
+/** The calls. Items come one by one and are flow-controlled. */
 export interface Calls {
   /** Makes the engine; the first call and made once. */
   open: {
-    request: { source: SourceSpec; options: EngineOptions; build: BuildName; wasm: string | null; deviceBytes: number | null };
+    request: { source: SourceSpec; options: EngineOptions; build: BuildName; wasm: string | null };
     reply: { config: EffectiveConfig; model: ModelFacts; stats: Stats };
     item: never;
-    note: Progress;
   };
   generate: {
     request: { prompt: string | Uint32Array; options: SamplingOptions };
     reply: null;
     item: GeneratedItem;
-    note: Progress;
   };
   tokenize: {
     request: { text: string; addSpecial: boolean; parseSpecial: boolean };
     reply: { ids: Uint32Array };
     item: never;
-    note: never;
   };
   detokenize: {
     request: { ids: Uint32Array; special: boolean };
     reply: { text: string };
     item: never;
-    note: never;
   };
   /** Logits of each position, `[ids.length, n_vocab]`, one item a position. */
   logits: {
     request: { ids: Uint32Array; chunk: number | null };
     reply: { stats: Stats };
     item: Float32Array<ArrayBuffer>;
-    note: Progress;
   };
+}
+
+/** What the worker says unasked. */
+export interface News {
+  kind: 'progress';
+  progress: Progress;
 }
 
 /** A chunk, now and then with fresh figures; the last one always has them. */

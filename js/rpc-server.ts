@@ -9,8 +9,6 @@ export interface Out<C extends Call> {
   readonly signal: AbortSignal;
   /** Sends an item. A promise means: wait for it before sending the next. */
   item(value: C['item'], transfer?: Transferable[]): Promise<void> | undefined;
-  /** Sends news. */
-  note(value: C['note']): void;
 }
 
 /** One handler a call. */
@@ -19,15 +17,23 @@ export type Handlers<Calls extends { [K in keyof Calls]: Call }> = {
 };
 
 /** Answers the calls that arrive at `endpoint`. */
-export class Server<Calls extends { [K in keyof Calls]: Call }> {
+export class Server<Calls extends { [K in keyof Calls]: Call }, News = never> {
   readonly #endpoint: Endpoint;
   readonly #handlers: Handlers<Calls>;
+  readonly #onFault: ((thrown: unknown) => void) | undefined;
   readonly #running = new Map<number, Running>();
 
-  constructor(endpoint: Endpoint, handlers: Handlers<Calls>) {
+  /** `onFault` hears what a handler threw when it was no error of ours. */
+  constructor(endpoint: Endpoint, handlers: Handlers<Calls>, onFault?: (thrown: unknown) => void) {
     this.#endpoint = endpoint;
     this.#handlers = handlers;
+    this.#onFault = onFault;
     endpoint.addEventListener('message', (event: MessageEvent<FromClient>) => this.#receive(event.data));
+  }
+
+  /** Says something unasked. */
+  tell(value: News): void {
+    this.#send({ kind: 'news', value });
   }
 
   /** Says that nothing will be answered any more, and why. */
@@ -59,12 +65,12 @@ export class Server<Calls extends { [K in keyof Calls]: Call }> {
           this.#send({ kind: 'item', id, value: item }, transfer);
           return running.spend();
         },
-        note: (note) => this.#send({ kind: 'note', id, value: note }),
       });
       this.#send({ kind: 'done', id, value });
     } catch (thrown) {
       const error = toPlainError(thrown);
       this.#send({ kind: 'failed', id, error });
+      if (error.code === 'internal') this.#onFault?.(thrown);
     } finally {
       this.#running.delete(id);
     }

@@ -5,12 +5,11 @@
 
 import { type PlainError, fromPlainError } from './errors.js';
 
-/** What one call carries. */
+/** What one call carries: `item`s before its `reply`. */
 export interface Call {
   request: object;
   reply: unknown;
   item: unknown;
-  note: unknown;
 }
 
 /** A worker, a worker's own scope, or a MessagePort. */
@@ -28,7 +27,7 @@ export type FromClient =
 /** What the answering side says. After `dead` it says no more. */
 export type FromServer =
   | { kind: 'item'; id: number; value: unknown }
-  | { kind: 'note'; id: number; value: unknown }
+  | { kind: 'news'; value: unknown }
   | { kind: 'done'; id: number; value: unknown }
   | { kind: 'failed'; id: number; error: PlainError }
   | { kind: 'dead'; error: PlainError };
@@ -36,28 +35,24 @@ export type FromServer =
 /** Items that the answering side may be ahead. */
 const CREDIT = 32;
 
-/** Options of one call on the calling side. */
-export interface CallOptions<Note> {
-  signal?: AbortSignal | undefined;
-  onNote?: ((note: Note) => void) | undefined;
-}
-
 interface Pending {
   onItem(value: unknown): void;
-  onNote(value: unknown): void;
   onEnd(value: unknown): void;
   onError(error: unknown): void;
 }
 
 /** The calling side. */
-export class Client<Calls extends { [K in keyof Calls]: Call }> {
+export class Client<Calls extends { [K in keyof Calls]: Call }, News = never> {
   readonly #endpoint: Endpoint;
+  readonly #onNews: ((news: News) => void) | undefined;
   readonly #pending = new Map<number, Pending>();
   #nextId = 1;
   #dead: unknown;
 
-  constructor(endpoint: Endpoint) {
+  /** `onNews` hears what the answering side says unasked. */
+  constructor(endpoint: Endpoint, onNews?: (news: News) => void) {
     this.#endpoint = endpoint;
+    this.#onNews = onNews;
     endpoint.addEventListener('message', (event: MessageEvent<FromServer>) => this.#receive(event.data));
   }
 
@@ -65,9 +60,9 @@ export class Client<Calls extends { [K in keyof Calls]: Call }> {
   async call<K extends keyof Calls & string>(
     name: K,
     request: Calls[K]['request'],
-    options: CallOptions<Calls[K]['note']> = {},
+    signal?: AbortSignal,
   ): Promise<Calls[K]['reply']> {
-    const stream = this.stream(name, request, options);
+    const stream = this.stream(name, request, signal);
     for (;;) {
       const next = await stream.next();
       if (next.done === true) return next.value;
@@ -78,7 +73,7 @@ export class Client<Calls extends { [K in keyof Calls]: Call }> {
   async *stream<K extends keyof Calls & string>(
     name: K,
     request: Calls[K]['request'],
-    { signal, onNote }: CallOptions<Calls[K]['note']> = {},
+    signal?: AbortSignal,
   ): AsyncGenerator<Calls[K]['item'], Calls[K]['reply'], undefined> {
     signal?.throwIfAborted();
     if (this.#dead !== undefined) throw this.#dead;
@@ -97,7 +92,6 @@ export class Client<Calls extends { [K in keyof Calls]: Call }> {
     };
     this.#pending.set(id, {
       onItem: (value) => (items.push(value), wake()),
-      onNote: (value) => onNote?.(value),
       onEnd: (value) => finish({ value }),
       onError: (error) => finish({ error }),
     });
@@ -136,12 +130,11 @@ export class Client<Calls extends { [K in keyof Calls]: Call }> {
 
   #receive(message: FromServer): void {
     if (message.kind === 'dead') return this.fail(fromPlainError(message.error));
+    if (message.kind === 'news') return this.#onNews?.(message.value as News); // the answering side is typed by the same `News`
     const pending = this.#pending.get(message.id);
     switch (message.kind) {
       case 'item':
         return pending?.onItem(message.value);
-      case 'note':
-        return pending?.onNote(message.value);
       case 'done':
         return pending?.onEnd(message.value);
       case 'failed':

@@ -3,6 +3,7 @@
 mod allocations;
 mod architecture;
 mod cli;
+mod error;
 mod generate;
 mod gguf;
 mod loader;

@@ -1,0 +1,20 @@
+/** The probes run and agree with what this Node can do. */
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { capabilities } from '../../js/capabilities.js';
+
+test('Node has SIMD, and the choice follows from the probes', () => {
+  const found = capabilities();
+  assert.equal(found.simd, true);
+  assert.equal(found.build, found.relaxedSimd ? 'relaxed' : 'simd');
+  assert.equal(found.crossOriginIsolated, false);
+  assert.ok(found.reasons.length > 0);
+});
+
+test('without WebAssembly there is no build, and a reason', (t) => {
+  t.mock.method(WebAssembly, 'validate', () => false);
+  const found = capabilities();
+  assert.deepEqual([found.simd, found.relaxedSimd, found.build], [false, false, null]);
+  assert.match(found.reasons[0] ?? '', /SIMD is missing/);
+});
