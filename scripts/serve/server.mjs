@@ -22,6 +22,7 @@ export async function serve({ mounts, port = 0, isolated = true, routes = () => 
   for (const [prefix, directory] of Object.entries(mounts)) {
     app.use(prefix, express.static(directory, { cacheControl: false, dotfiles: 'ignore', setHeaders: noStore }));
   }
+  app.use(refuse);
   const server = createServer(app);
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
@@ -34,6 +35,16 @@ export async function serve({ mounts, port = 0, isolated = true, routes = () => 
       await once(server, 'close');
     },
   };
+}
+
+// A request that cannot be answered is the asker's business: a status, and nothing on the terminal.
+function refuse(error, request, response, next) {
+  if (response.headersSent) return next(error);
+  response
+    .status(error.status ?? 500)
+    .set(error.headers ?? {})
+    .type('text')
+    .send(error.message);
 }
 
 // A rebuilt page must never be mixed with a cached older one.
