@@ -1,9 +1,10 @@
 //! Where the rows of each use are: in which file, and in which resident run if they are kept. Checked once, here.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gguf::Header;
+use crate::gguf::{Header, TensorEntry, TensorType};
 use crate::model::{Phase, Use};
 use crate::planner::ResidentRun;
+use crate::quant::GgmlType;
 use crate::source::FileRange;
 
 /// The uses of a model with the places of their tensors.
@@ -17,8 +18,13 @@ pub(super) struct Directory {
 #[derive(Debug)]
 struct TensorPlace {
     name: Box<str>,
+    ty: TensorType,
     file: u32,
     offset: u64,
+    /// Bytes of a row as it is stored.
+    stored_row_bytes: u32,
+    /// Bytes of a row as it is handed out: the same, or 4 for each element.
+    row_bytes: u32,
     /// Index into `runs`, or [`NO_RUN`].
     run: u32,
 }
@@ -29,33 +35,52 @@ impl Directory {
     /// # Errors
     /// `internal` when uses or residents do not fit the header: the model and the planner made them from the same one.
     pub(super) fn new(header: &Header, uses: &[Use], residents: &[ResidentRun]) -> Result<Self> {
-        let place = |t: &crate::gguf::TensorEntry| TensorPlace {
-            name: t.name.as_str().into(),
-            file: t.file,
-            offset: t.offset,
-            run: NO_RUN,
-        };
-        let mut tensors: Box<[TensorPlace]> = header.tensors.iter().map(place).collect();
+        let tensors = header.tensors.iter().map(TensorPlace::new).collect();
+        let mut directory = Self { uses: uses.into(), runs: residents.into(), tensors };
+        for u in uses.iter().filter(|u| u.phase != Phase::Open) {
+            let rows = ResidentRun {
+                tensor: u.tensor,
+                first_row: u.first_row,
+                n_rows: u.n_rows,
+                row_bytes: u.row_bytes,
+            };
+            directory.check_rows(header, rows)?;
+        }
         for (i, run) in (0..).zip(residents) {
-            check_rows(header, run.tensor, run.first_row, run.n_rows, run.row_bytes)?;
-            let tensor = &mut tensors[run.tensor as usize];
+            directory.check_rows(header, *run)?;
+            let tensor = &mut directory.tensors[run.tensor as usize];
             if tensor.run != NO_RUN {
                 return Err(internal(format!("the plan has two resident runs of {}", tensor.name)));
             }
             tensor.run = i;
         }
-        let directory = Self { uses: uses.into(), runs: residents.into(), tensors };
-        for u in uses {
-            check_rows(header, u.tensor, u.first_row, u.n_rows, u.row_bytes)?;
-            match directory.run_of(u.tensor) {
-                Some(run) if directory.runs[run].row_bytes != u.row_bytes => {
-                    let name = directory.name(u.tensor);
-                    return Err(internal(format!("plan and model disagree on the rows of {name}")));
-                }
-                _ => {}
-            }
-        }
         Ok(directory)
+    }
+
+    fn check_rows(&mut self, header: &Header, rows: ResidentRun) -> Result<()> {
+        let ResidentRun { tensor, first_row, n_rows, row_bytes } = rows;
+        let Some(entry) = header.tensors.get(tensor as usize) else {
+            return Err(internal(format!("tensor {tensor} of {}", header.tensors.len())));
+        };
+        let place = &mut self.tensors[tensor as usize];
+        let end = first_row.checked_add(n_rows);
+        let bytes = end.map(|end| u64::from(end) * u64::from(place.stored_row_bytes));
+        let inside =
+            bytes.is_some_and(|b| b <= entry.n_bytes && entry.offset.checked_add(b).is_some());
+        if !inside || n_rows == 0 || row_bytes == 0 {
+            let name = &place.name;
+            return Err(internal(format!(
+                "{n_rows} rows from row {first_row} on are not in {name}"
+            )));
+        }
+        let known = matches!(entry.ty, TensorType::Known(_));
+        let as_f32 = known && entry.n_cols().checked_mul(4) == Some(row_bytes.into());
+        if row_bytes == place.row_bytes || (as_f32 && place.row_bytes == place.stored_row_bytes) {
+            place.row_bytes = row_bytes;
+            return Ok(());
+        }
+        let TensorPlace { name, row_bytes: other, .. } = place;
+        Err(internal(format!("rows of {name} have {other} bytes, not {row_bytes}")))
     }
 
     /// The tensor's name.
@@ -71,17 +96,35 @@ impl Directory {
         }
     }
 
-    /// Where `n_rows` rows of `row_bytes` from `first_row` on are in the files.
-    pub(super) fn range(
-        &self,
-        tensor: u32,
-        first_row: u32,
-        n_rows: u32,
-        row_bytes: u32,
-    ) -> FileRange {
+    /// Where `n_rows` rows from `first_row` on are in the files.
+    pub(super) fn range(&self, tensor: u32, first_row: u32, n_rows: u32) -> FileRange {
         let tensor = &self.tensors[tensor as usize];
+        let row_bytes = tensor.stored_row_bytes;
         let offset = tensor.offset + u64::from(first_row) * u64::from(row_bytes);
         FileRange { file: tensor.file, offset, len: n_rows as usize * row_bytes as usize }
+    }
+
+    /// Bytes of the tensor's rows as they are handed out.
+    pub(super) fn row_bytes(&self, tensor: u32) -> u32 {
+        self.tensors[tensor as usize].row_bytes
+    }
+
+    /// The stored format of rows that are handed out as f32, and the bytes of a stored row; `None` where they are handed out
+    /// as they are.
+    pub(super) fn dequantised(&self, tensor: u32) -> Option<(GgmlType, usize)> {
+        let tensor = &self.tensors[tensor as usize];
+        match tensor.ty {
+            TensorType::Known(ty) if tensor.row_bytes != tensor.stored_row_bytes => {
+                Some((ty, tensor.stored_row_bytes as usize))
+            }
+            _ => None,
+        }
+    }
+
+    /// Bytes of the longest stored row that is handed out as f32.
+    pub(super) fn longest_dequantised(&self) -> usize {
+        let tensors = 0..u32::try_from(self.tensors.len()).unwrap_or(u32::MAX);
+        tensors.filter_map(|t| self.dequantised(t)).map(|(_, bytes)| bytes).max().unwrap_or(0)
     }
 
     /// Rows `first .. end` of a use that are read again in every pass: what of it lies before and behind its resident run.
@@ -115,26 +158,21 @@ impl Directory {
     }
 }
 
-fn check_rows(
-    header: &Header,
-    tensor: u32,
-    first_row: u32,
-    n_rows: u32,
-    row_bytes: u32,
-) -> Result<()> {
-    let Some(entry) = header.tensors.get(tensor as usize) else {
-        return Err(internal(format!("tensor {tensor} of {}", header.tensors.len())));
-    };
-    let end = first_row.checked_add(n_rows);
-    let bytes = end.map(|end| u64::from(end) * u64::from(row_bytes));
-    let fits = bytes.is_some_and(|b| b <= entry.n_bytes && entry.offset.checked_add(b).is_some());
-    if fits && n_rows > 0 && row_bytes > 0 {
-        return Ok(());
+impl TensorPlace {
+    fn new(entry: &TensorEntry) -> Self {
+        // A tensor without bytes or of an unknown format is refused where a use names it.
+        let row_bytes = entry.n_bytes.checked_div(entry.n_rows()).unwrap_or(0);
+        let row_bytes = u32::try_from(row_bytes).unwrap_or(0);
+        Self {
+            name: entry.name.as_str().into(),
+            ty: entry.ty,
+            file: entry.file,
+            offset: entry.offset,
+            stored_row_bytes: row_bytes,
+            row_bytes,
+            run: NO_RUN,
+        }
     }
-    Err(internal(format!(
-        "{n_rows} rows of {row_bytes} bytes from row {first_row} on are not in {}",
-        entry.name
-    )))
 }
 
 pub(super) fn internal(message: String) -> Error {

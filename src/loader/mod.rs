@@ -7,33 +7,37 @@ mod directory;
 mod inbox;
 mod order;
 mod read_range;
+mod reading;
+mod residency;
 mod residents;
 mod ring;
 mod rows;
 mod slot;
 mod slots;
 mod stats;
+mod tiles;
 
 use std::cell::Ref;
 use std::rc::Rc;
 
+use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gguf::Header;
 use crate::model::{Phase, Use};
 use crate::planner::Plan;
-use crate::source::{Completion, FileRange, WeightSource};
+use crate::source::WeightSource;
 
 use directory::{Directory, internal};
 use inbox::Io;
 use order::Order;
 use residents::Residents;
-use ring::{Asked, Ring};
-use rows::Found;
-use slot::{Content, Rows, Slot, State};
+use ring::Ring;
+use slot::Slot;
 use slots::{Slots, Span};
 
 pub use inbox::Wait;
 pub use read_range::{read_range, read_ranges};
+pub use residency::dequantized_directory;
 pub use stats::{LoaderStats, Progress, SlotState, SlotView};
 
 /// How the loader is to work, beside what the plan says.
@@ -52,14 +56,31 @@ impl Default for LoaderConfig {
 /// Whole rows of one use, in memory until they are released.
 #[derive(Debug)]
 pub struct Tile {
-    /// The use they belong to.
-    pub use_index: usize,
-    /// The first row.
-    pub first_row: u32,
-    /// How many.
-    pub n_rows: u32,
+    use_index: usize,
+    first_row: u32,
+    n_rows: u32,
     span: Span,
     from: From,
+}
+
+impl Tile {
+    /// The use they belong to.
+    #[must_use]
+    pub fn use_index(&self) -> usize {
+        self.use_index
+    }
+
+    /// The first row.
+    #[must_use]
+    pub fn first_row(&self) -> u32 {
+        self.first_row
+    }
+
+    /// How many rows.
+    #[must_use]
+    pub fn n_rows(&self) -> u32 {
+        self.n_rows
+    }
 }
 
 /// Where a tile lives, and the pass it was given out in.
@@ -84,7 +105,14 @@ pub struct Loader {
     prefetch: bool,
     /// Counts passes, to know a tile of one that was abandoned.
     pass: u64,
+    /// Counts reads, to tell which slot was filled first.
     stamp: u64,
+    /// Embedding rows of this pass; `expected_at` is where the use `expected_use` is among them.
+    expected: Vec<TokenId>,
+    expected_at: usize,
+    expected_use: usize,
+    /// A stored row that is being dequantised, where rows are handed out as f32.
+    row: Box<[u8]>,
     stats: LoaderStats,
 }
 
@@ -105,6 +133,7 @@ impl Loader {
         let directory = Directory::new(header, uses, &plan.residents)?;
         let slot_bytes = usize::try_from(plan.slot_bytes)
             .map_err(|_| internal(format!("a slot of {} bytes", plan.slot_bytes)))?;
+        let row = vec![0; directory.longest_dequantised()].into();
         let order = Order::new(&directory, if plan.n_slots == 0 { 0 } else { slot_bytes })?;
 
         let row_bytes = uses
@@ -143,18 +172,27 @@ impl Loader {
             prefetch,
             pass: 0,
             stamp: 0,
+            expected: Vec::with_capacity(plan.n_batch as usize),
+            expected_at: 0,
+            expected_use: 0,
+            row,
             stats: LoaderStats::default(),
         })
     }
 
     /// Starts a pass, which takes all uses in order; without `head`, those of the output head are left out (a chunk of the
-    /// prompt whose logits nobody wants). A pass that was not finished is abandoned.
-    pub fn begin_pass(&mut self, head: bool) {
+    /// prompt whose logits nobody wants). `tokens` are the embedding rows that it will ask for, one by one in this order, so
+    /// that they are read together. A pass that was not finished is abandoned.
+    pub fn begin_pass(&mut self, head: bool, tokens: &[TokenId]) {
         self.settle();
         if !self.ring.pass_is_over() {
             self.abandon_pass();
         }
         self.pass += 1;
+        self.expected.clear();
+        let room = self.expected.capacity();
+        self.expected.extend_from_slice(&tokens[..tokens.len().min(room)]);
+        self.expected_at = 0;
         self.ring.begin(head);
         self.read_ahead();
     }
@@ -183,62 +221,9 @@ impl Loader {
     /// ahead in this pass.
     pub fn tile(&mut self, use_index: usize, first_row: u32, n_rows: u32) -> Result<Option<Tile>> {
         self.settle();
-        let asked = self.directory.uses.get(use_index).copied().filter(|u| {
-            let end = u64::from(first_row) + u64::from(n_rows);
-            n_rows > 0
-                && first_row >= u.first_row
-                && end <= u64::from(u.first_row) + u64::from(u.n_rows)
-        });
-        let Some(u) = asked else {
-            return Err(internal(format!(
-                "{n_rows} rows from row {first_row} on are not of use {use_index}"
-            )));
-        };
-        let run = self.directory.run_of(u.tensor).map(|i| (i, self.directory.runs[i]));
-        let wanted = Wanted { use_index, u, first_row, n_rows };
-        let tile = match run {
-            Some((i, run))
-                if first_row >= run.first_row && first_row - run.first_row < run.n_rows =>
-            {
-                self.resident_tile(i, wanted)
-            }
-            Some((_, run)) if first_row < run.first_row => self
-                .streamed_tile(Wanted { n_rows: n_rows.min(run.first_row - first_row), ..wanted }),
-            _ => self.streamed_tile(wanted),
-        };
+        let tile = self.find(use_index, first_row, n_rows);
         self.read_ahead();
         tile
-    }
-
-    /// Says which single rows of an embedding table will be asked for, in that order: as many as there are places for are
-    /// read meanwhile. May be repeated with the rows that are left.
-    pub fn expect_rows(&mut self, use_index: usize, expected: &[u32]) {
-        self.settle();
-        let Some(u) = self.directory.uses.get(use_index).copied() else { return };
-        if !u.deferred || u.phase != Phase::Embed {
-            return;
-        }
-        for row in expected {
-            let run = self.directory.run_of(u.tensor);
-            let resident = run.is_some_and(|i| {
-                let run = self.directory.runs[i];
-                let inside = row.checked_sub(run.first_row).is_some_and(|at| at < run.n_rows);
-                inside && self.residents.rows_from(i, *row, 1).is_some()
-            });
-            let outside = *row < u.first_row || *row - u.first_row >= u.n_rows;
-            if outside || resident || rows::holds(u.tensor, *row, &self.slots[self.n_ring..]) {
-                continue;
-            }
-            let rows = Rows {
-                use_index: index_u32(use_index),
-                tensor: u.tensor,
-                first_row: *row,
-                n_rows: 1,
-            };
-            if !self.start_rows(rows, &u, false) {
-                break;
-            }
-        }
     }
 
     /// The tile's bytes. They are to be let go before the next await: while they are held, nothing can be read into their
@@ -279,7 +264,6 @@ impl Loader {
             return Err(e);
         }
         self.read_residents();
-        self.settle();
         Ok(self.residents.all_ready())
     }
 
@@ -303,258 +287,10 @@ impl Loader {
     }
 }
 
-/// Rows that a caller asked for, of one kind: all resident or none.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    use_index: usize,
-    u: Use,
-    first_row: u32,
-    n_rows: u32,
-}
-
-impl Loader {
-    fn resident_tile(&mut self, run: usize, wanted: Wanted) -> Result<Option<Tile>> {
-        let Wanted { use_index, u, first_row, n_rows } = wanted;
-        let tile =
-            |(n_rows, span)| Tile { use_index, first_row, n_rows, span, from: From::Resident };
-        if let Some(found) = self.residents.rows_from(run, first_row, n_rows) {
-            return Ok(Some(tile(found)));
-        }
-        if u.deferred && u.phase == Phase::Embed {
-            // One row now is better than waiting for a piece of the table.
-            return self.named_rows(Wanted { n_rows: 1, ..wanted });
-        }
-        let chunk = self.residents.chunk_of(run, first_row);
-        if let Some(e) = self.residents.take_error(Some(chunk)) {
-            return Err(e);
-        }
-        self.start_chunk(Some(chunk));
-        self.settle();
-        if let Some(e) = self.residents.take_error(Some(chunk)) {
-            return Err(e);
-        }
-        Ok(self.residents.rows_from(run, first_row, n_rows).map(tile))
-    }
-
-    fn streamed_tile(&mut self, wanted: Wanted) -> Result<Option<Tile>> {
-        if wanted.u.deferred {
-            return self.named_rows(wanted);
-        }
-        let Wanted { use_index, first_row, n_rows, u } = wanted;
-        let row = (index_u32(use_index), first_row);
-        let mut may_start = true;
-        loop {
-            let Self { slots, io, n_ring, .. } = self;
-            let close = |slot| io.slots.close(slot);
-            let (asked, first_time) = self.ring.ask(row, &mut slots[..*n_ring], close)?;
-            if first_time && matches!(asked, Asked::Ready(..)) {
-                self.stats.prefetch_hits += 1;
-            } else if first_time {
-                self.stats.prefetch_misses += 1;
-            }
-            match asked {
-                Asked::Ready(slot, piece) => {
-                    let skip = first_row - piece.first_row;
-                    let n_rows = n_rows.min(piece.n_rows - skip);
-                    let row_bytes = u.row_bytes as usize;
-                    let start = piece.at as usize + skip as usize * row_bytes;
-                    let span = Span { region: slot, start, len: n_rows as usize * row_bytes };
-                    return Ok(Some(Tile {
-                        use_index,
-                        first_row,
-                        n_rows,
-                        span,
-                        from: From::Ring { pass: self.pass },
-                    }));
-                }
-                Asked::NotStarted if may_start => {
-                    self.start_next(true);
-                    self.settle();
-                    may_start = false;
-                }
-                _ => return Ok(None),
-            }
-        }
-    }
-
-    fn named_rows(&mut self, wanted: Wanted) -> Result<Option<Tile>> {
-        let Wanted { use_index, u, first_row, n_rows } = wanted;
-        let place_bytes =
-            if u.phase == Phase::Embed { u.row_bytes as usize } else { self.slot_bytes };
-        let at_a_time = |n_rows| order::rows_at_a_time(n_rows, u.row_bytes, place_bytes);
-        let wanted_end = first_row + n_rows;
-        let n_rows = at_a_time(n_rows)
-            .ok_or_else(|| order::row_too_long(&self.directory, &u, place_bytes))?;
-        let rows = Rows { use_index: index_u32(use_index), tensor: u.tensor, first_row, n_rows };
-        let mut may_start = true;
-        loop {
-            let (first_slot, places) = self.places_of(&u);
-            match rows::find(u.tensor, first_row, places)? {
-                Found::Ready(i, held) => {
-                    let held_end = held.first_row + held.n_rows;
-                    if held_end < wanted_end && !rows::holds(u.tensor, held_end, places) {
-                        let n_rows = at_a_time(wanted_end - held_end).unwrap_or(1);
-                        self.start_rows(Rows { first_row: held_end, n_rows, ..rows }, &u, false);
-                    }
-                    let n_rows = held_end.min(wanted_end) - first_row;
-                    let row_bytes = u.row_bytes as usize;
-                    let start = (first_row - held.first_row) as usize * row_bytes;
-                    let slot = first_slot + i;
-                    let span = Span { region: slot, start, len: n_rows as usize * row_bytes };
-                    return Ok(Some(Tile {
-                        use_index,
-                        first_row,
-                        n_rows,
-                        span,
-                        from: From::Rows { slot },
-                    }));
-                }
-                Found::Absent if may_start => {
-                    self.start_rows(rows, &u, true);
-                    self.settle();
-                    may_start = false;
-                }
-                _ => return Ok(None),
-            }
-        }
-    }
-
-    /// The slots that may hold rows of a deferred use, and the first one's number.
-    fn places_of(&mut self, u: &Use) -> (u32, &mut [Slot]) {
-        let (ring, embed) = self.slots.split_at_mut(self.n_ring);
-        if u.phase == Phase::Embed { (index_u32(self.n_ring), embed) } else { (0, ring) }
-    }
-
-    fn read_ahead(&mut self) {
-        if self.prefetch {
-            while self.start_next(false) {}
-        }
-        self.read_residents();
-        self.settle();
-    }
-
-    fn read_residents(&mut self) {
-        for _ in 0..residents::MAX_READS {
-            if !self.start_chunk(None) {
-                break;
-            }
-        }
-    }
-
-    /// Starts the next read of the order, if it may start.
-    fn start_next(&mut self, demanded: bool) -> bool {
-        self.stamp += 1;
-        let slots = &mut self.slots[..self.n_ring];
-        let Some((slot, read)) = self.ring.next_start(slots, demanded, self.stamp) else {
-            return false;
-        };
-        let range = self.ring.order.reads[read as usize].range();
-        self.io.start(slot, Span { region: slot, start: 0, len: range.len }, range);
-        if self.prefetch
-            && let Some(coming) = self.ring.coming(HINTED_AHEAD).last()
-        {
-            let range = self.ring.order.reads[coming as usize].range();
-            self.io.source.will_need(range.file, range.offset, range.len as u64);
-        }
-        true
-    }
-
-    fn start_rows(&mut self, rows: Rows, u: &Use, demanded: bool) -> bool {
-        self.stamp += 1;
-        let stamp = self.stamp;
-        let (first_slot, places) = self.places_of(u);
-        let Some(i) = rows::book(rows, places, demanded, stamp) else { return false };
-        let range = self.directory.range(rows.tensor, rows.first_row, rows.n_rows, u.row_bytes);
-        let slot = first_slot + i;
-        self.io.start(slot, Span { region: slot, start: 0, len: range.len }, range);
-        self.stats.deferred_reads += 1;
-        true
-    }
-
-    fn start_chunk(&mut self, chunk: Option<u32>) -> bool {
-        let Some(residents::Start { window, span, rows }) = self.residents.start(chunk) else {
-            return false;
-        };
-        let range = self.directory.range(rows.tensor, rows.first_row, rows.n_rows, rows.row_bytes);
-        self.io.start(window, span, range);
-        true
-    }
-
-    /// Takes note of the reads that have ended.
-    fn settle(&mut self) {
-        while let Some(Completion { ticket, result }) = self.io.next_ended() {
-            let ended = match self.slots.get_mut(ticket.slot as usize) {
-                Some(slot) => {
-                    let (tensor, range) =
-                        content_range(&self.directory, &self.ring.order, slot.content);
-                    let len = if result.is_ok() { range.len as u64 } else { 0 };
-                    let ended =
-                        slot.end(result.map_err(|e| self.directory.describe(&e, tensor, range)));
-                    self.stats.bytes_read += if ended { len } else { 0 };
-                    ended
-                }
-                None => self.residents.end(ticket.slot, |start| {
-                    let rows = start.rows;
-                    let range = self.directory.range(
-                        rows.tensor,
-                        rows.first_row,
-                        rows.n_rows,
-                        rows.row_bytes,
-                    );
-                    self.stats.bytes_read += if result.is_ok() { range.len as u64 } else { 0 };
-                    result.map_err(|e| self.directory.describe(&e, rows.tensor, range))
-                }),
-            };
-            if ended {
-                self.io.count_ended();
-            }
-        }
-    }
-
-    fn view(&self, slot: &Slot) -> SlotView {
-        let state = match slot.state {
-            State::Free => SlotState::Free,
-            State::Reading => SlotState::Reading,
-            State::Ready => SlotState::Ready,
-            State::Failed(_) => SlotState::Failed,
-            State::Draining => SlotState::Draining,
-        };
-        let (use_index, first_row, n_rows) = match slot.content {
-            Content::Nothing => {
-                return SlotView { state, use_index: None, first_row: 0, n_rows: 0, bytes: 0 };
-            }
-            Content::Rows(rows) => (rows.use_index, rows.first_row, rows.n_rows),
-            Content::Read(read) => {
-                let order = &self.ring.order;
-                let piece = order.pieces[order.reads[read as usize].first_piece as usize];
-                (piece.use_index, piece.first_row, piece.n_rows)
-            }
-        };
-        let bytes = content_range(&self.directory, &self.ring.order, slot.content).1.len as u64;
-        SlotView { state, use_index: Some(use_index), first_row, n_rows, bytes }
-    }
-}
-
 impl Drop for Loader {
     fn drop(&mut self) {
         // The memory lives on with the readers that may still write to it.
         self.io.source.cancel_all();
-    }
-}
-
-/// The tensor that a slot's read is named after, and its bytes.
-fn content_range(directory: &Directory, order: &Order, content: Content) -> (u32, FileRange) {
-    match content {
-        Content::Nothing => (0, FileRange { file: 0, offset: 0, len: 0 }),
-        Content::Read(read) => {
-            let read = &order.reads[read as usize];
-            let piece = &order.pieces[read.first_piece as usize];
-            (directory.uses[piece.use_index as usize].tensor, read.range())
-        }
-        Content::Rows(Rows { use_index, tensor, first_row, n_rows }) => {
-            let row_bytes = directory.uses[use_index as usize].row_bytes;
-            (tensor, directory.range(tensor, first_row, n_rows, row_bytes))
-        }
     }
 }
 
@@ -584,7 +320,4 @@ fn index_u32(index: usize) -> u32 {
 }
 
 /// Embedding rows that can be in memory or under way at a time; the planner prices them.
-pub const EMBED_ROWS: usize = 8;
-
-/// How many reads before its own start a source is told of a read.
-const HINTED_AHEAD: u32 = 2;
+pub const EMBED_ROWS: usize = 32;

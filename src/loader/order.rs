@@ -127,6 +127,8 @@ struct Stop {
     phase: Phase,
     /// Rows that the pass will name come before it, and they need a slot of their own.
     fresh: bool,
+    /// It grows in its slot when it has been read.
+    alone: bool,
 }
 
 fn split_uses(directory: &Directory, slot_bytes: usize) -> Result<Vec<Stop>> {
@@ -149,9 +151,10 @@ fn split_uses(directory: &Directory, slot_bytes: usize) -> Result<Vec<Stop>> {
                 .ok_or_else(|| row_too_long(directory, u, slot_bytes))?;
             for first_row in (first..end).step_by(rows as usize) {
                 let n_rows = rows.min(end - first_row);
-                let range = directory.range(u.tensor, first_row, n_rows, u.row_bytes);
+                let range = directory.range(u.tensor, first_row, n_rows);
                 let piece = Piece { use_index, first_row, n_rows, at: 0 };
-                stops.push(Stop { piece, range, phase: u.phase, fresh });
+                let alone = directory.dequantised(u.tensor).is_some();
+                stops.push(Stop { piece, range, phase: u.phase, fresh, alone });
                 fresh = false;
             }
         }
@@ -176,7 +179,8 @@ fn together(stops: &[Stop], slot_bytes: usize) -> (usize, FileRange) {
     let mut used = 0;
     for (i, stop) in stops.iter().enumerate() {
         let head = stop.phase == Phase::Head;
-        let apart = i > 0 && (stop.fresh || head != (first.phase == Phase::Head));
+        let alone = first.alone || stop.alone;
+        let apart = i > 0 && (stop.fresh || alone || head != (first.phase == Phase::Head));
         used += stop.range.len as u64;
         if apart || stop.range.file != first.range.file || used > slot_bytes as u64 {
             break;

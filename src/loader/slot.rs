@@ -63,13 +63,17 @@ impl Slot {
         *self = Self { state: State::Reading, content, spent: false, stamp };
     }
 
-    /// The slot's read has ended; false if none was under way.
-    pub(super) fn end(&mut self, result: Result<(), Error>) -> bool {
-        match (&self.state, result) {
-            (State::Reading, Ok(())) => self.state = State::Ready,
-            (State::Reading, Err(e)) => self.state = State::Failed(e),
-            (State::Draining, _) => *self = Self::default(),
-            _ => return false,
+    /// The slot's read has ended, how `arrive` says of what it brought; false if none was under way.
+    pub(super) fn end(&mut self, arrive: impl FnOnce(Content) -> Result<(), Error>) -> bool {
+        match self.state {
+            State::Reading => {
+                self.state = match arrive(self.content) {
+                    Ok(()) => State::Ready,
+                    Err(e) => State::Failed(e),
+                }
+            }
+            State::Draining => *self = Self::default(),
+            State::Free | State::Ready | State::Failed(_) => return false,
         }
         true
     }

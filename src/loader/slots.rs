@@ -90,6 +90,20 @@ impl Slots {
             .is_some_and(|w| w.get().generation == ticket.generation)
     }
 
+    /// Calls `change` on the bytes of `span`, which no reader may fill any more.
+    ///
+    /// # Errors
+    /// `misuse` when the bytes are lent out: their user held them over an await.
+    pub(super) fn change(&self, span: Span, change: impl FnOnce(&mut [u8])) -> Result<()> {
+        let region = &self.regions[span.region as usize];
+        let Ok(mut lines) = region.lines.try_borrow_mut() else {
+            let message = "the bytes of a tile were held while reads went on";
+            return Err(Error::new(ErrorKind::Misuse, message));
+        };
+        change(&mut bytemuck::cast_slice_mut(&mut lines)[span.start..span.start + span.len]);
+        Ok(())
+    }
+
     /// The bytes of `span`. While they are held, nothing may be read into the same region.
     pub(super) fn bytes(&self, span: Span) -> Ref<'_, [u8]> {
         let lines = self.regions[span.region as usize].lines.borrow();

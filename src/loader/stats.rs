@@ -11,7 +11,7 @@ pub struct LoaderStats {
     pub prefetch_misses: u64,
     /// Rows or runs of rows that were read because a pass named them.
     pub deferred_reads: u64,
-    /// Resident bytes that are there, as they are stored in the file.
+    /// Bytes of residents that are there.
     pub resident_bytes: u64,
     /// Reads under way now.
     pub reads_in_flight: u32,

@@ -15,7 +15,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("model", &["error", "gguf", "quant", "kernels"]),
     ("planner", &["error", "gguf", "model"]),
     ("source", &["error", "gguf"]),
-    ("loader", &["error", "gguf", "planner", "source", "model"]), // of `model` the uses only
+    ("loader", &["error", "quant", "gguf", "planner", "source", "model"]), // of `model` the uses only; `quant` for residency f32
     ("sampler", &["error", "kernels"]),
     (
         "runtime",

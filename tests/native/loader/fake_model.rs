@@ -10,7 +10,7 @@ use sluice::planner::{Plan, ResidentRun};
 use sluice::quant::GgmlType;
 use sluice::source::WeightSource;
 
-/// Header, uses and files that belong together. All tensors are Q8_0 or F32, their bytes are noise.
+/// Header, uses and files that belong together. All tensors are of 8-bit blocks, their bytes are noise.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FakeModel {
     pub(super) header: Header,
@@ -154,7 +154,7 @@ impl FakeModel {
         head: bool,
         named: &[u32],
     ) -> Result<Vec<Taken>> {
-        loader.begin_pass(head);
+        loader.begin_pass(head, named);
         let mut taken = Vec::new();
         for (use_index, u) in self.uses.iter().enumerate() {
             match (u.phase, u.deferred) {
@@ -186,20 +186,20 @@ impl FakeModel {
                 loader.wait().await;
                 continue;
             };
-            assert_eq!((tile.use_index, tile.first_row), (use_index, row), "another tile came");
+            assert_eq!((tile.use_index(), tile.first_row()), (use_index, row), "another tile came");
             assert!(
-                tile.n_rows > 0 && tile.n_rows <= end - row,
+                tile.n_rows() > 0 && tile.n_rows() <= end - row,
                 "{} rows of {}",
-                tile.n_rows,
+                tile.n_rows(),
                 end - row
             );
-            let expected = self.rows(use_index, row, tile.n_rows);
+            let expected = self.rows(use_index, row, tile.n_rows());
             assert!(
                 *loader.bytes(&tile) == *expected,
                 "wrong bytes in use {use_index} from row {row} on"
             );
-            row += tile.n_rows;
-            taken.push(Taken { use_index, first_row: tile.first_row, n_rows: tile.n_rows });
+            row += tile.n_rows();
+            taken.push(Taken { use_index, first_row: tile.first_row(), n_rows: tile.n_rows() });
             loader.release(tile);
         }
         Ok(())

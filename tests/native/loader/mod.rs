@@ -1,5 +1,11 @@
 //! The loader against a model of nothing but rows: order, residents, prefetch, faults.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    reason = "a test fails where it panics, and its sizes are small"
+)]
+
 mod fake_model;
 
 use std::rc::Rc;
