@@ -95,7 +95,7 @@ function onWrite(response, step) {
   response.emit = (event, ...values) => event !== 'drain' && emit(event, ...values); // the socket's own say counts no more
   response.write = (chunk, ...rest) => {
     write(chunk, ...rest);
-    step(chunk, () => emit('drain'));
+    step(chunk, () => setImmediate(emit, 'drain')); // the writer listens only once this call has returned
     return false;
   };
 }
