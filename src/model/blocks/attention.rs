@@ -1,0 +1,124 @@
+//! The attention block: projections, norms and rotation of queries and keys, the cache, attention, output projection.
+
+use super::Joint;
+use crate::model::emitter::{Emitter, Result};
+use crate::model::kv_cache::KvLayer;
+use crate::model::program::{Buf, Op, Part, RopeId};
+
+/// What differs between attention blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Attention {
+    /// How the block is joined to the residual stream.
+    pub(crate) joint: Joint,
+    /// Norms of queries and keys.
+    pub(crate) qk_norm: QkNorm,
+    /// The rotary embedding; `None`: this layer has none.
+    pub(crate) rope: Option<RopeId>,
+    /// Sliding window.
+    pub(crate) window: Option<u32>,
+    /// Factor of the scores.
+    pub(crate) scale: f32,
+    /// Soft cap of the scores.
+    pub(crate) softcap: Option<f32>,
+}
+
+/// Norms of queries and keys, before they are rotated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QkNorm {
+    /// There are none.
+    None,
+    /// Each head by itself.
+    PerHead,
+    /// All heads of a token together.
+    AllHeads,
+}
+
+impl Emitter<'_> {
+    /// Factor of the attention scores: the file's, or `1/sqrt(head_dim)`.
+    pub(crate) fn attention_scale(&self) -> f32 {
+        self.hp.attention_scale.unwrap_or_else(|| inverse_sqrt(self.hp.head_dim))
+    }
+
+    /// The attention block of `layer`.
+    pub(crate) fn attention(&mut self, layer: u32, a: &Attention) -> Result<()> {
+        let hp = self.hp;
+        let (n_embd, n_head, n_head_kv, head_dim) =
+            (hp.n_embd, hp.n_head, hp.n_head_kv, hp.head_dim);
+        let name = |what: &str| format!("blk.{layer}.{what}");
+        // Of the last layer only the wanted tokens go on, but every token leaves its key and value.
+        self.wanted_only = false;
+        let input = if a.joint.norm_before {
+            self.rms_norm(&name("attn_norm.weight"), Buf::Residual, Buf::Hidden, n_embd)?;
+            Buf::Hidden
+        } else {
+            Buf::Residual
+        };
+        self.query_key_value(layer, input)?;
+        self.norm_and_rotate(layer, Buf::Query, n_head, a)?;
+        self.norm_and_rotate(layer, Buf::Key, n_head_kv, a)?;
+        self.add_kv(KvLayer { n_head_kv, head_dim, window: a.window });
+        self.push(Op::KvWrite { layer });
+        self.wanted_only = self.is_last(layer);
+        let (scale, softcap) = (a.scale, a.softcap);
+        self.push(Op::Attend { layer, n_head, n_head_kv, head_dim, scale, softcap });
+        let parts = [Part { output: Buf::Hidden, n_rows: n_embd }];
+        self.matmul(&name("attn_output.weight"), Buf::Query, n_head * head_dim, &parts)?;
+        self.optional_bias(&name("attn_output.bias"), Buf::Hidden, n_embd)?;
+        if a.joint.norm_after {
+            let post = name("post_attention_norm.weight");
+            self.rms_norm(&post, Buf::Hidden, Buf::Hidden, n_embd)?;
+        }
+        self.push(Op::AddResidual { width: n_embd, scale: a.joint.scale });
+        Ok(())
+    }
+
+    /// The three projections: one fused tensor, or three in the order of the file.
+    fn query_key_value(&mut self, layer: u32, input: Buf) -> Result<()> {
+        let hp = self.hp;
+        let (q, kv) = (hp.n_head * hp.head_dim, hp.n_head_kv * hp.head_dim);
+        let name = |what: &str| format!("blk.{layer}.{what}");
+        let parts = [
+            Part { output: Buf::Query, n_rows: q },
+            Part { output: Buf::Key, n_rows: kv },
+            Part { output: Buf::Value, n_rows: kv },
+        ];
+        if self.tensors.has(&name("attn_qkv.weight")) {
+            return self.matmul(&name("attn_qkv.weight"), input, hp.n_embd, &parts);
+        }
+        let mut each = [("attn_q", parts[0]), ("attn_k", parts[1]), ("attn_v", parts[2])];
+        each.sort_by_key(|(what, _)| self.tensors.place(&name(&format!("{what}.weight"))));
+        let only_wanted = self.is_last(layer);
+        for (what, part) in each {
+            let wanted_only = only_wanted && part.output == Buf::Query;
+            let weight = name(&format!("{what}.weight"));
+            self.matmul_for(&weight, input, hp.n_embd, &[part], wanted_only)?;
+            self.optional_bias(&name(&format!("{what}.bias")), part.output, part.n_rows)?;
+        }
+        Ok(())
+    }
+
+    fn norm_and_rotate(&mut self, layer: u32, buf: Buf, n_head: u32, a: &Attention) -> Result<()> {
+        let head_dim = self.hp.head_dim;
+        let (width, groups) = match a.qk_norm {
+            QkNorm::None => (0, 0),
+            QkNorm::PerHead => (head_dim, n_head),
+            QkNorm::AllHeads => (n_head * head_dim, 1),
+        };
+        if groups > 0 {
+            let what = if buf == Buf::Query { "attn_q_norm" } else { "attn_k_norm" };
+            let weight = self.vector(&format!("blk.{layer}.{what}.weight"), &[width])?;
+            let eps = self.hp.rms_eps;
+            self.push(Op::RmsNorm { input: buf, output: buf, weight, width, groups, eps });
+        }
+        if let Some(rope) = a.rope {
+            self.push(Op::Rotate { buf, rope, n_head, head_dim });
+        }
+        Ok(())
+    }
+}
+
+/// `1/sqrt(n)`.
+#[allow(clippy::cast_precision_loss, reason = "a width is far below 2^24")]
+pub(crate) fn inverse_sqrt(n: u32) -> f32 {
+    1.0 / (n as f32).sqrt()
+}

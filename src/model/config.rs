@@ -1,0 +1,56 @@
+//! How a model is computed and how large a session is: the values that the runtime decides and the model obeys.
+
+use super::KvType;
+
+/// How a model is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ModelConfig {
+    /// What activations are when they meet quantised weights.
+    pub precision: Precision,
+    /// How keys and values are kept.
+    pub kv: KvType,
+}
+
+/// What activations are when they meet quantised weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Rounded to 8 bits, with a scale per block of the weights' format.
+    Fast,
+    /// f32 as they are; the weights are decoded.
+    Exact,
+}
+
+/// The size of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Positions of the context.
+    pub n_ctx: u32,
+    /// Tokens of one pass at most.
+    pub n_batch: u32,
+    /// Rows of logits of one pass at most.
+    pub n_logits: u32,
+}
+
+/// Bytes that a session takes, by what they are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelMemory {
+    /// Activations, their 8-bit copies, RoPE tables, attention scores, the tokens of a chunk.
+    pub scratch_bytes: u64,
+    /// Logits.
+    pub logits_bytes: u64,
+    /// Keys and values of a full context.
+    pub kv_bytes: u64,
+    /// Norms, biases and factors as f32, and the program itself. The model holds them, the other three the state.
+    pub vectors_bytes: u64,
+}
+
+/// Which positions of a pass get logits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogitsWanted {
+    /// None: the output head is skipped.
+    None,
+    /// The last one.
+    Last,
+    /// Every one.
+    All,
+}

@@ -1,0 +1,184 @@
+//! Keys and values of the positions that a session has seen.
+//!
+//! The memory of a full context is taken when the session begins and not touched before it is used: a layer grows page
+//! by page inside what it has. A layer with a sliding window keeps its window and one chunk, and no more.
+
+use super::KvType;
+use super::config::Shape;
+use crate::error::{Error, ErrorKind, Result};
+use crate::kernels::KvRows;
+use crate::quant::GgmlType;
+
+/// What one layer keeps of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KvLayer {
+    /// Key-value heads.
+    pub(crate) n_head_kv: u32,
+    /// Values of a head.
+    pub(crate) head_dim: u32,
+    /// Token i sees token j when `i - j < window`; `None`: it sees all before it.
+    pub(crate) window: Option<u32>,
+}
+
+impl KvLayer {
+    /// Positions that the layer keeps; position p is row `p % capacity`.
+    pub(crate) fn capacity(&self, shape: &Shape) -> u32 {
+        match self.window {
+            // While a chunk is written, its first token still sees a whole window before it.
+            Some(window) => {
+                match window.saturating_add(shape.n_batch).checked_next_multiple_of(PAGE) {
+                    Some(n) => n.min(shape.n_ctx),
+                    None => shape.n_ctx,
+                }
+            }
+            None => shape.n_ctx,
+        }
+    }
+
+    /// Bytes of one position's keys, and as many of its values.
+    pub(crate) fn row_bytes(&self, ty: GgmlType) -> u64 {
+        // The model was refused if its heads are no whole number of blocks.
+        ty.row_bytes(u64::from(self.n_head_kv) * u64::from(self.head_dim)).unwrap_or(0)
+    }
+
+    /// Bytes of the layer.
+    pub(crate) fn bytes(&self, ty: GgmlType, shape: &Shape) -> u64 {
+        self.row_bytes(ty).saturating_mul(2 * u64::from(self.capacity(shape)))
+    }
+
+    /// First position that the token at `pos` sees.
+    pub(crate) fn first_seen(&self, pos: u32) -> u32 {
+        self.window.map_or(0, |window| (pos + 1).saturating_sub(window))
+    }
+}
+
+/// The number format of a cache.
+pub(crate) fn format_of(kv: KvType) -> GgmlType {
+    match kv {
+        KvType::F32 => GgmlType::F32,
+        KvType::F16 => GgmlType::F16,
+        KvType::Q8_0 => GgmlType::Q8_0,
+    }
+}
+
+/// The cache of a session.
+#[derive(Debug)]
+pub(crate) struct KvCache {
+    ty: GgmlType,
+    layers: Vec<Kept>,
+    /// One past the last position that was ever begun since the cache was empty: what a window still holds ends there.
+    reached: u32,
+}
+
+#[derive(Debug)]
+struct Kept {
+    layer: KvLayer,
+    capacity: u32,
+    row_bytes: usize,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+}
+
+impl KvCache {
+    /// Bytes of a cache.
+    pub(crate) fn price(layers: &[KvLayer], kv: KvType, shape: &Shape) -> u64 {
+        let ty = format_of(kv);
+        let rows = layers.iter().map(|layer| layer.bytes(ty, shape));
+        rows.fold(size_of::<Kept>() as u64 * layers.len() as u64, u64::saturating_add)
+    }
+
+    /// Takes the memory of all layers.
+    pub(crate) fn new(layers: &[KvLayer], kv: KvType, shape: &Shape) -> Result<Self> {
+        let ty = format_of(kv);
+        let mut kept = reserve(layers.len() as u64)?;
+        for layer in layers {
+            kept.push(Kept::new(*layer, ty, shape)?);
+        }
+        Ok(Self { ty, layers: kept, reached: 0 })
+    }
+
+    /// Says that positions up to `end` (one past the last) will be written.
+    pub(crate) fn reach(&mut self, end: u32) {
+        self.reached = self.reached.max(end);
+    }
+
+    /// Whether a sequence can go on at `pos`: every window before it is still there.
+    pub(crate) fn holds(&self, pos: u32) -> bool {
+        pos == 0
+            || self.layers.iter().all(|kept| {
+                // The next token sees what the token at `pos` sees.
+                kept.layer.first_seen(pos) >= self.reached.saturating_sub(kept.capacity)
+            })
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.reached = 0;
+    }
+
+    /// Writes the keys and values of one position.
+    pub(crate) fn write(&mut self, layer: u32, pos: u32, key: &[f32], value: &[f32]) {
+        let ty = self.ty;
+        let kept = &mut self.layers[layer as usize];
+        let row = (pos % kept.capacity) as usize;
+        kept.grow_to(row + 1);
+        let bytes = row * kept.row_bytes..(row + 1) * kept.row_bytes;
+        crate::kernels::kv_encode(ty, key, &mut kept.keys[bytes.clone()]);
+        crate::kernels::kv_encode(ty, value, &mut kept.values[bytes]);
+    }
+
+    /// Keys and values of a layer as the queries of key-value head `head_kv` see them.
+    pub(crate) fn rows(&self, layer: u32, head_kv: usize) -> (KvRows<'_>, KvRows<'_>) {
+        let kept = &self.layers[layer as usize];
+        let head_offset = head_kv * (kept.row_bytes / kept.layer.n_head_kv as usize);
+        let rows = |bytes| KvRows {
+            ty: self.ty,
+            bytes,
+            row_bytes: kept.row_bytes,
+            head_offset,
+            // While the layer has not grown to its capacity, no position has come round to row 0 again.
+            capacity: kept.keys.len() / kept.row_bytes,
+        };
+        (rows(&kept.keys), rows(&kept.values))
+    }
+
+    /// What a layer is like.
+    pub(crate) fn layer(&self, layer: u32) -> &KvLayer {
+        &self.layers[layer as usize].layer
+    }
+}
+
+impl Kept {
+    fn new(layer: KvLayer, ty: GgmlType, shape: &Shape) -> Result<Self> {
+        let capacity = layer.capacity(shape);
+        let half = layer.bytes(ty, shape) / 2;
+        let row_bytes = usize::try_from(layer.row_bytes(ty)).map_err(|_| too_large(half))?;
+        Ok(Self { layer, capacity, row_bytes, keys: reserve(half)?, values: reserve(half)? })
+    }
+
+    /// Makes rows up to `n_rows` usable, a page at a time and never beyond what was taken.
+    fn grow_to(&mut self, n_rows: usize) {
+        if self.keys.len() < n_rows * self.row_bytes {
+            let n_rows = n_rows.next_multiple_of(PAGE as usize).min(self.capacity as usize);
+            self.keys.resize(n_rows * self.row_bytes, 0);
+            self.values.resize(n_rows * self.row_bytes, 0);
+        }
+    }
+}
+
+fn reserve<T>(n: u64) -> Result<Vec<T>> {
+    let n_bytes = n.saturating_mul(size_of::<T>() as u64);
+    let mut items = Vec::new();
+    let n = usize::try_from(n).map_err(|_| too_large(n_bytes))?;
+    items.try_reserve_exact(n).map_err(|_| too_large(n_bytes))?;
+    Ok(items)
+}
+
+fn too_large(n_bytes: u64) -> Error {
+    let message =
+        format!("{n_bytes} bytes for keys and values cannot be had: choose a smaller context");
+    Error::new(ErrorKind::OutOfMemory, message).with("needed_bytes", n_bytes)
+}
+
+/// Positions of a page.
+pub(crate) const PAGE: u32 = 1 << 6;

@@ -1,0 +1,9 @@
+//! The model against llama.cpp's logits, and against itself: however a pass is cut, the bits are the same.
+
+mod bad_headers;
+mod cuts;
+mod driver;
+mod goldens;
+mod memory;
+mod stepper;
+mod windows;
