@@ -4,7 +4,7 @@
 
 use super::candidates::{Candidate, Candidates};
 use super::rng::Rng;
-use crate::kernels::math::{exp_f64, ln_f64};
+use crate::kernels::math::ln_f64;
 
 /// Keeps the `k` likeliest; 0 keeps all.
 pub(crate) fn top_k(c: &mut Candidates, k: usize) {

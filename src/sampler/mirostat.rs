@@ -3,7 +3,7 @@
 use super::candidates::Candidates;
 use super::config::Mirostat;
 use super::rng::Rng;
-use crate::kernels::math::{exp_f64, ln_f64};
+use crate::kernels::math::ln_f64;
 
 /// The target and the limit that follows, both in bits.
 #[derive(Debug)]

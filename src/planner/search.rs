@@ -1,0 +1,316 @@
+//! The search: the first of the candidates, best first, that fits the budget; or the smallest of them as the floor.
+
+use super::ledger::{Costs, PAGE_BYTES, Ring, pages};
+use super::plan::Plan;
+use super::request::{Request, Session, SessionBytes};
+use super::residents;
+use super::weights::{SMALLEST_SLOT, Weights, streamed_per_token};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Decides what an engine takes and keeps. `price` says what a session of a size takes.
+///
+/// Short of memory it gives up residents first, then a context nobody asked for, then the chunk, then slots.
+///
+/// # Errors
+/// `out_of_memory` with `needed_bytes` and `available_bytes` when nothing fits (unless the wishes say `force`);
+/// `invalid_option` for wishes that no model can be run with.
+pub fn plan(request: &Request<'_>, price: &dyn Fn(Session) -> SessionBytes) -> Result<Plan> {
+    let search = Search::new(request, price)?;
+    let floor = search.floor();
+    let candidate = match search.best() {
+        Some(candidate) => candidate,
+        None if request.wishes.force && floor.bytes <= search.max_linear() => floor.candidate,
+        None => return Err(search.refusal(floor.bytes)),
+    };
+    Ok(search.finish(candidate, floor.bytes))
+}
+
+/// One way to run the model, residents aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Candidate {
+    session: Session,
+    ring: Ring,
+    keep: Keep,
+}
+
+/// Which weights stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// All, the embedding table too.
+    All,
+    /// All but an embedding table of its own, of which single rows are read.
+    AllButTable,
+    /// As many as there is room for.
+    Some,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Floor {
+    candidate: Candidate,
+    /// Linear memory, in whole pages.
+    bytes: u64,
+}
+
+struct Search<'a> {
+    request: &'a Request<'a>,
+    price: &'a dyn Fn(Session) -> SessionBytes,
+    weights: Weights,
+    /// Linear memory that may be used, in whole pages.
+    room: u64,
+    contexts: Vec<u32>,
+    batches: Vec<u32>,
+    rings: Vec<Ring>,
+}
+
+impl<'a> Search<'a> {
+    fn new(request: &'a Request<'a>, price: &'a dyn Fn(Session) -> SessionBytes) -> Result<Self> {
+        let weights = Weights::new(request)?;
+        request.wishes.validate(weights.longest_row)?;
+        let linear = request.limits.budget().saturating_sub(pages(request.js_buffer_bytes));
+        let mut search = Self {
+            request,
+            price,
+            room: 0,
+            contexts: contexts(request),
+            batches: Vec::new(),
+            rings: rings(request, &weights),
+            weights,
+        };
+        search.room = linear.min(search.max_linear()) / PAGE_BYTES * PAGE_BYTES;
+        search.batches = search.batches();
+        Ok(search)
+    }
+
+    fn max_linear(&self) -> u64 {
+        self.request.limits.max_linear_bytes.unwrap_or(u64::MAX) / PAGE_BYTES * PAGE_BYTES
+    }
+
+    /// Chunks worth having, the largest first: of those that nobody asked for, the scratch takes at most an eighth of the memory.
+    fn batches(&self) -> Vec<u32> {
+        if let Some(n) = self.request.wishes.n_batch {
+            return vec![n];
+        }
+        let n_ctx = self.contexts[0];
+        let affordable = |n: &u32| *n == 1 || self.price(n_ctx, *n).scratch <= self.room / 8;
+        (0..=LARGEST_BATCH.ilog2()).rev().map(|bits| 1 << bits).filter(affordable).collect()
+    }
+
+    fn session(&self, n_ctx: u32, n_batch: u32) -> Session {
+        // A chunk is never longer than the context; a wish for more stays as it is.
+        let n_batch = self.request.wishes.n_batch.unwrap_or_else(|| n_batch.min(n_ctx));
+        Session {
+            n_ctx,
+            n_batch,
+            n_logits: if self.request.wishes.all_logits { n_batch } else { 1 },
+        }
+    }
+
+    fn price(&self, n_ctx: u32, n_batch: u32) -> SessionBytes {
+        (self.price)(self.session(n_ctx, n_batch))
+    }
+
+    /// The best candidate that fits.
+    fn best(&self) -> Option<Candidate> {
+        let fits = |candidate: &Candidate| self.linear_bytes(candidate) <= self.room;
+        // With everything in memory a longer chunk than this gains nothing.
+        let n_batch =
+            self.batches.iter().copied().find(|n| *n <= RESIDENT_BATCH).unwrap_or(self.batches[0]);
+        let resident = self.resident_candidates(self.contexts[0], n_batch).find(fits);
+        resident.or_else(|| self.candidates().find(fits)).map(|found| self.with_more_slots(found))
+    }
+
+    /// All candidates, the best first, but for those of `best` itself. Slots are given up last, and shrink before chunks become
+    /// so short that a prompt costs a sweep over the weights for every few tokens.
+    fn candidates(&self) -> impl Iterator<Item = Candidate> {
+        let most = self.rings.iter().map(|ring| ring.n_slots).max().unwrap_or(0);
+        let levels = (1..=most).rev().flat_map(|n_slots| [(n_slots, false), (n_slots, true)]);
+        levels.flat_map(move |(n_slots, short)| {
+            let rings = self.rings.iter().filter(move |ring| ring.n_slots == n_slots);
+            rings.flat_map(move |&ring| {
+                let batches = self.batches.iter().filter(move |n| (**n < SHORT_BATCH) == short);
+                batches.flat_map(move |&n_batch| {
+                    self.contexts.iter().flat_map(move |&n_ctx| self.of_size(n_ctx, n_batch, ring))
+                })
+            })
+        })
+    }
+
+    fn of_size(&self, n_ctx: u32, n_batch: u32, ring: Ring) -> impl Iterator<Item = Candidate> {
+        let session = self.session(n_ctx, n_batch);
+        let streaming = Candidate { session, ring, keep: Keep::Some };
+        let streaming = Some(streaming).filter(|_| self.request.wishes.streaming);
+        self.resident_candidates(n_ctx, n_batch).chain(streaming)
+    }
+
+    fn resident_candidates(&self, n_ctx: u32, n_batch: u32) -> impl Iterator<Item = Candidate> {
+        let session = self.session(n_ctx, n_batch);
+        let without_table = self.weights.table.is_some() && self.request.wishes.streaming;
+        let keeps = [Some(Keep::All), without_table.then_some(Keep::AllButTable)];
+        keeps.into_iter().flatten().map(move |keep| Candidate { session, ring: Ring::NONE, keep })
+    }
+
+    /// The candidate that takes the least.
+    fn floor(&self) -> Floor {
+        let n_ctx = self.contexts[self.contexts.len() - 1];
+        let n_batch = self.batches[self.batches.len() - 1];
+        let session = self.session(n_ctx, n_batch);
+        let floor_of = |candidate| Floor { candidate, bytes: pages(self.linear_bytes(&candidate)) };
+        let resident = self.resident_candidates(n_ctx, n_batch).map(floor_of);
+        let rings = self.rings.iter().filter(|_| self.request.wishes.streaming);
+        let streaming =
+            rings.map(|ring| floor_of(Candidate { session, ring: *ring, keep: Keep::Some }));
+        let all = floor_of(Candidate { session, ring: Ring::NONE, keep: Keep::All });
+        resident
+            .chain(streaming)
+            .fold(all, |least, next| if next.bytes < least.bytes { next } else { least })
+    }
+
+    /// Further slots, as long as they take little of what would else be residents.
+    fn with_more_slots(&self, mut candidate: Candidate) -> Candidate {
+        let wishes = &self.request.wishes;
+        if candidate.keep != Keep::Some || !wishes.prefetch || wishes.n_slots.is_some() {
+            return candidate;
+        }
+        while candidate.ring.n_slots >= 2 && candidate.ring.n_slots < MOST_SLOTS {
+            let left = self.room.saturating_sub(self.linear_bytes(&candidate));
+            if candidate.ring.slot_bytes > left / 16 {
+                break;
+            }
+            candidate.ring.n_slots += 1;
+        }
+        candidate
+    }
+
+    /// Linear memory of a candidate, without the residents of one that streams.
+    fn linear_bytes(&self, candidate: &Candidate) -> u64 {
+        let residents = match candidate.keep {
+            Keep::Some => 0,
+            Keep::All => residents::bytes(&residents::all(&self.weights, true)),
+            Keep::AllButTable => residents::bytes(&residents::all(&self.weights, false)),
+        };
+        self.costs(candidate).bytes().saturating_add(residents)
+    }
+
+    fn costs(&self, candidate: &Candidate) -> Costs {
+        Costs::new(self.request, &self.weights, (self.price)(candidate.session), candidate.ring)
+    }
+
+    fn finish(&self, candidate: Candidate, floor: u64) -> Plan {
+        let request = self.request;
+        let costs = self.costs(&candidate);
+        let residents = match candidate.keep {
+            Keep::All => residents::all(&self.weights, true),
+            Keep::AllButTable => residents::all(&self.weights, false),
+            Keep::Some => residents::fill(
+                &self.weights,
+                request.experts,
+                self.room.saturating_sub(costs.bytes()),
+            ),
+        };
+        let ledger = costs.ledger(request, residents::bytes(&residents));
+        let total_bytes = ledger.iter().fold(0_u64, |sum, item| sum.saturating_add(item.bytes));
+        let js_bytes = pages(request.js_buffer_bytes);
+        let budget_bytes = request.limits.budget();
+        Plan {
+            n_ctx: candidate.session.n_ctx,
+            n_batch: candidate.session.n_batch,
+            n_logits: candidate.session.n_logits,
+            kv: request.wishes.kv,
+            n_slots: candidate.ring.n_slots,
+            slot_bytes: candidate.ring.slot_bytes,
+            streamed_bytes_per_token: streamed_per_token(request.uses, request.experts, &residents),
+            resident_bytes: residents.iter().map(super::ResidentRun::bytes).sum(),
+            residents,
+            ledger,
+            total_bytes,
+            linear_bytes: total_bytes - js_bytes,
+            floor_bytes: floor.saturating_add(js_bytes),
+            budget_bytes,
+            forced: total_bytes > budget_bytes,
+            weight_bytes: self.weights.bytes(),
+        }
+    }
+
+    fn refusal(&self, floor: u64) -> Error {
+        let request = self.request;
+        let needed = floor.saturating_add(pages(request.js_buffer_bytes));
+        let budget = request.limits.budget();
+        let holds = self.max_linear();
+        let streams = request.wishes.streaming;
+        let session = self.floor().candidate.session;
+        let kept =
+            if streams { "" } else { " with all weights in memory, as nothing can be read again" };
+        let mut message = format!(
+            "the model needs at least {needed} bytes{kept} for a context of {}; ",
+            session.n_ctx
+        );
+        if floor > holds {
+            message += &format!("one linear memory holds {holds}: ");
+        } else {
+            message += &format!("the budget is {budget}: raise `memory` to {needed} or more");
+            message += if request.wishes.n_ctx.is_some() || !streams { ", or " } else { "" };
+        }
+        if request.wishes.n_ctx.is_some() {
+            message += "ask for a smaller `context`";
+        } else if !streams {
+            message += "take a smaller model";
+        }
+        Error::new(ErrorKind::OutOfMemory, message).with("needed_bytes", needed).with(
+            "available_bytes",
+            budget.min(holds.saturating_add(pages(request.js_buffer_bytes))),
+        )
+    }
+}
+
+/// Contexts to try, the longest first: the one asked for, or what the model was trained for and halves of it.
+fn contexts(request: &Request<'_>) -> Vec<u32> {
+    if let Some(n) = request.wishes.n_ctx {
+        return vec![n];
+    }
+    let trained = if request.n_ctx_train == 0 { UNKNOWN_CONTEXT } else { request.n_ctx_train };
+    let mut n = trained.min(LONGEST_CONTEXT);
+    let mut contexts = vec![n];
+    while n > SHORTEST_CONTEXT {
+        n = (n / 2).max(SHORTEST_CONTEXT);
+        contexts.push(n);
+    }
+    contexts
+}
+
+/// Rings to try, the best first: slots shrink before the second one is given up, since reading ahead is worth more than long reads.
+fn rings(request: &Request<'_>, weights: &Weights) -> Vec<Ring> {
+    let wishes = &request.wishes;
+    let least = weights.longest_row.max(SMALLEST_SLOT);
+    let mut sizes = Vec::new();
+    match wishes.slot_bytes {
+        Some(bytes) => sizes.push(bytes),
+        None => {
+            let mut bytes = weights.natural_slot.max(least);
+            sizes.push(bytes);
+            while bytes > least {
+                bytes = (bytes / 2).max(least);
+                sizes.push(bytes);
+            }
+        }
+    }
+    let smallest = sizes[sizes.len() - 1];
+    let ring = |n_slots: u32, slot_bytes: u64| Ring { n_slots, slot_bytes };
+    match wishes.n_slots {
+        Some(n) => sizes.iter().map(|bytes| ring(n, *bytes)).collect(),
+        None if !wishes.prefetch => sizes.iter().map(|bytes| ring(1, *bytes)).collect(),
+        None => {
+            // Rows that a router names come into the ring as well, beside what is read ahead.
+            let n = if request.experts.is_some() { 4 } else { 2 };
+            let ahead = sizes.iter().map(|bytes| ring(n, *bytes));
+            ahead.chain((1..n).rev().map(|fewer| ring(fewer, smallest))).collect()
+        }
+    }
+}
+
+const LONGEST_CONTEXT: u32 = 4096;
+const UNKNOWN_CONTEXT: u32 = 2048;
+const SHORTEST_CONTEXT: u32 = 512;
+const LARGEST_BATCH: u32 = 512;
+const RESIDENT_BATCH: u32 = 128;
+const SHORT_BATCH: u32 = 16;
+const MOST_SLOTS: u32 = 4;
