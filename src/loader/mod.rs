@@ -24,7 +24,7 @@ use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gguf::Header;
 use crate::model::{Phase, Use};
-use crate::planner::Plan;
+use crate::planner::{EMBED_ROWS, Plan};
 use crate::source::WeightSource;
 
 use directory::{Directory, internal};
@@ -318,6 +318,3 @@ fn check_files(header: &Header, source: &dyn WeightSource) -> Result<()> {
 fn index_u32(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
-
-/// Embedding rows that can be in memory or under way at a time; the planner prices them.
-pub const EMBED_ROWS: usize = 32;

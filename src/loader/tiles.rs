@@ -6,9 +6,10 @@ use super::ring::Asked;
 use super::rows::{self, Found};
 use super::slot::{Rows, Slot};
 use super::slots::Span;
-use super::{EMBED_ROWS, From, Loader, Tile, index_u32};
+use super::{From, Loader, Tile, index_u32};
 use crate::error::Result;
 use crate::model::{Phase, Use};
+use crate::planner::EMBED_ROWS;
 
 /// Rows of one use, all resident or none.
 #[derive(Debug, Clone, Copy)]

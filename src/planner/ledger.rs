@@ -55,13 +55,13 @@ impl Costs {
 
     /// Linear memory without residents, not rounded to pages.
     pub(super) fn bytes(&self) -> u64 {
-        let SessionBytes { vectors, kv, scratch, logits, session } = self.session;
+        let SessionBytes { model, session_bytes } = self.session;
         let items = [
-            vectors,
-            kv,
-            scratch,
-            logits,
-            session,
+            model.vectors_bytes,
+            model.kv_bytes,
+            model.scratch_bytes,
+            model.logits_bytes,
+            session_bytes,
             self.loader,
             self.embedding_rows,
             self.ring.bytes(),
@@ -71,14 +71,14 @@ impl Costs {
 
     /// All items, with `residents` bytes of resident runs; the sums are the plan's total and linear memory.
     pub(super) fn ledger(&self, request: &Request<'_>, residents: u64) -> Vec<LedgerItem> {
-        let SessionBytes { vectors, kv, scratch, logits, session } = self.session;
+        let SessionBytes { model, session_bytes } = self.session;
         let used = self.bytes().saturating_add(residents);
         let own = [
-            ("vectors", vectors),
-            ("kv", kv),
-            ("scratch", scratch),
-            ("logits", logits),
-            ("session", session),
+            ("vectors", model.vectors_bytes),
+            ("kv", model.kv_bytes),
+            ("scratch", model.scratch_bytes),
+            ("logits", model.logits_bytes),
+            ("session", session_bytes),
             ("loader", self.loader),
             ("embeddingRows", self.embedding_rows),
             ("ring", self.ring.bytes()),

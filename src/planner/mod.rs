@@ -16,7 +16,7 @@ mod size;
 
 pub use ledger::{PAGE_BYTES, REGION_BYTES};
 pub use plan::{LedgerItem, Plan, ResidentRun};
-pub use request::{Experts, Limits, Request, Session, SessionBytes, Wishes};
+pub use request::{Experts, Limits, Request, SessionBytes, Wishes};
 pub use search::plan;
 pub use size::{Letters, parse_size};
 pub use weights::EMBED_ROWS;

@@ -3,7 +3,7 @@
 use super::plan::LedgerItem;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gguf::Header;
-use crate::model::{KvType, Use};
+use crate::model::{KvType, ModelMemory, Use};
 
 /// Everything a plan depends on, but for the price of a session.
 #[derive(Debug, Clone, Copy)]
@@ -85,30 +85,13 @@ impl Default for Wishes {
     }
 }
 
-/// The size of a session that is to be priced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Session {
-    /// Positions of the context.
-    pub n_ctx: u32,
-    /// Tokens of one pass at most.
-    pub n_batch: u32,
-    /// Rows of logits of one pass at most.
-    pub n_logits: u32,
-}
-
 /// What a session takes. No item is smaller for a larger session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionBytes {
-    /// Norms, biases and factors, kept as f32.
-    pub vectors: u64,
-    /// Keys and values of a full context.
-    pub kv: u64,
-    /// Everything that a chunk is computed in.
-    pub scratch: u64,
-    /// Logits.
-    pub logits: u64,
+    /// What the model says.
+    pub model: ModelMemory,
     /// Sampler, history of tokens, text on its way out.
-    pub session: u64,
+    pub session_bytes: u64,
 }
 
 impl Limits {

@@ -2,10 +2,11 @@
 
 use super::ledger::{Costs, PAGE_BYTES, Ring, pages};
 use super::plan::Plan;
-use super::request::{Request, Session, SessionBytes};
+use super::request::{Request, SessionBytes};
 use super::residents;
 use super::weights::{SMALLEST_SLOT, Weights, streamed_per_token};
 use crate::error::{Error, ErrorKind, Result};
+use crate::model::Shape;
 
 /// Decides what an engine takes and keeps. `price` says what a session of a size takes.
 ///
@@ -14,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// # Errors
 /// `out_of_memory` with `needed_bytes` and `available_bytes` when nothing fits (unless the wishes say `force`);
 /// `invalid_option` for wishes that no model can be run with.
-pub fn plan(request: &Request<'_>, price: &dyn Fn(Session) -> SessionBytes) -> Result<Plan> {
+pub fn plan(request: &Request<'_>, price: &dyn Fn(&Shape) -> SessionBytes) -> Result<Plan> {
     let search = Search::new(request, price)?;
     let floor = search.floor();
     let candidate = match search.best() {
@@ -28,7 +29,7 @@ pub fn plan(request: &Request<'_>, price: &dyn Fn(Session) -> SessionBytes) -> R
 /// One way to run the model, residents aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Candidate {
-    session: Session,
+    session: Shape,
     ring: Ring,
     keep: Keep,
 }
@@ -53,7 +54,7 @@ struct Floor {
 
 struct Search<'a> {
     request: &'a Request<'a>,
-    price: &'a dyn Fn(Session) -> SessionBytes,
+    price: &'a dyn Fn(&Shape) -> SessionBytes,
     weights: Weights,
     /// Linear memory that may be used, in whole pages.
     room: u64,
@@ -63,7 +64,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(request: &'a Request<'a>, price: &'a dyn Fn(Session) -> SessionBytes) -> Result<Self> {
+    fn new(request: &'a Request<'a>, price: &'a dyn Fn(&Shape) -> SessionBytes) -> Result<Self> {
         let weights = Weights::new(request)?;
         request.wishes.validate(weights.longest_row)?;
         let linear = request.limits.budget().saturating_sub(pages(request.js_buffer_bytes));
@@ -91,22 +92,19 @@ impl<'a> Search<'a> {
             return vec![n];
         }
         let n_ctx = self.contexts[0];
-        let affordable = |n: &u32| *n == 1 || self.price(n_ctx, *n).scratch <= self.room / 8;
+        let affordable =
+            |n: &u32| *n == 1 || self.price(n_ctx, *n).model.scratch_bytes <= self.room / 8;
         (0..=LARGEST_BATCH.ilog2()).rev().map(|bits| 1 << bits).filter(affordable).collect()
     }
 
-    fn session(&self, n_ctx: u32, n_batch: u32) -> Session {
+    fn session(&self, n_ctx: u32, n_batch: u32) -> Shape {
         // A chunk is never longer than the context; a wish for more stays as it is.
         let n_batch = self.request.wishes.n_batch.unwrap_or_else(|| n_batch.min(n_ctx));
-        Session {
-            n_ctx,
-            n_batch,
-            n_logits: if self.request.wishes.all_logits { n_batch } else { 1 },
-        }
+        Shape { n_ctx, n_batch, n_logits: if self.request.wishes.all_logits { n_batch } else { 1 } }
     }
 
     fn price(&self, n_ctx: u32, n_batch: u32) -> SessionBytes {
-        (self.price)(self.session(n_ctx, n_batch))
+        (self.price)(&self.session(n_ctx, n_batch))
     }
 
     /// The best candidate that fits.
@@ -192,7 +190,7 @@ impl<'a> Search<'a> {
     }
 
     fn costs(&self, candidate: &Candidate) -> Costs {
-        Costs::new(self.request, &self.weights, (self.price)(candidate.session), candidate.ring)
+        Costs::new(self.request, &self.weights, (self.price)(&candidate.session), candidate.ring)
     }
 
     fn finish(&self, candidate: Candidate, floor: u64) -> Plan {

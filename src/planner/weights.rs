@@ -7,7 +7,7 @@ use crate::gguf::Header;
 use crate::model::{Phase, Use};
 
 /// Embedding rows that can be in memory or under way at a time while the table is not resident.
-pub const EMBED_ROWS: usize = 8;
+pub const EMBED_ROWS: usize = 32;
 
 /// A tensor that passes read from, its rows in the order that they become resident in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

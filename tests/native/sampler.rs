@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 use sluice::error::ErrorKind;
 use sluice::sampler::{Mirostat, Sampler, SamplerConfig, TokenLogprob};
 
+use crate::allocations::measure;
+
 /// Tokens in order of id with the probability of each.
 type Distribution = Vec<f64>;
 
@@ -382,5 +384,35 @@ fn options_out_of_range_are_refused_by_their_name() {
         let error =
             Sampler::new(&config, 100, 16).unwrap().sample(&golden_logits(0, 100)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidOption, "{error}");
+    }
+}
+
+#[test]
+fn a_step_allocates_nothing_and_a_sampler_no_more_than_it_says() {
+    let off = SamplerConfig { top_k: 0, top_p: 0.99, min_p: 0.0, ..SamplerConfig::default() };
+    let configs = [
+        SamplerConfig::default(),
+        SamplerConfig::greedy(),
+        SamplerConfig { typical_p: 0.9, xtc_probability: 1.0, ..off.clone() },
+        SamplerConfig {
+            repeat_penalty: 1.1,
+            repeat_last_n: -1,
+            dry_multiplier: 1.0,
+            ..off.clone()
+        },
+        SamplerConfig { mirostat: Some(Mirostat::default()), logprobs: Some(20), ..off },
+    ];
+    for config in configs {
+        let (sampler, made) = measure(|| Sampler::new(&config, 5000, 512));
+        let mut sampler = sampler.unwrap();
+        assert!(made.peak_bytes as u64 <= Sampler::max_bytes(5000, 512), "{made:?} for {config:?}");
+        let all: Vec<Vec<f32>> = (0..20).map(|step| golden_logits(step, 5000)).collect();
+        let ((), stepped) = measure(|| {
+            for logits in all.iter().cycle().take(700) {
+                let id = sampler.sample(logits).unwrap().id;
+                sampler.accept(id);
+            }
+        });
+        assert_eq!(stepped.n_allocations, 0, "{config:?}");
     }
 }
