@@ -24,6 +24,9 @@ const MAX_DEPTH: usize = 8;
 /// Elements for which room is made before they have been seen: one allocation for a vocabulary of the usual sizes.
 const ROOM_AHEAD: u64 = 1 << 18;
 
+/// Room for a string before it has been seen: tokens and merges of real vocabularies take 6 to 10 bytes.
+const USUAL_STRING_BYTES: usize = 8;
+
 impl ArrayParser {
     /// Reads element type and count.
     pub(super) fn begin(cursor: &mut Cursor<'_>) -> Result<Self, Stop> {
@@ -49,7 +52,10 @@ impl ArrayParser {
                 }
                 continue;
             }
-            let Some(Open { array, .. }) = self.open.pop() else { continue };
+            let Some(Open { mut array, .. }) = self.open.pop() else { continue };
+            if let Array::Strings { bytes, .. } = &mut array {
+                bytes.shrink_to_fit();
+            }
             match self.open.last_mut() {
                 None => return Ok(array),
                 Some(Open { array: Array::Arrays(outer), remaining }) => {
@@ -148,7 +154,9 @@ fn strings(
     cursor: &mut Cursor<'_>,
 ) -> Result<(), Stop> {
     if ends.is_empty() {
-        reserve(ends, room_ahead(*left))?;
+        let room = room_ahead(*left);
+        reserve(ends, room)?;
+        reserve(bytes, room * USUAL_STRING_BYTES)?;
     }
     while *left > 0 {
         let string = cursor.unit(Cursor::string)?;

@@ -12,7 +12,7 @@ pub(super) fn entry(
     shape: Vec<u64>,
     offset: u64,
 ) -> Result<TensorEntry, Stop> {
-    let problem = match size(ty, &shape) {
+    let problem = match size(name, ty, &shape) {
         Ok(n_bytes) => {
             return Ok(TensorEntry { name: name.to_owned(), ty, shape, file: 0, offset, n_bytes });
         }
@@ -41,6 +41,10 @@ pub(super) fn check(
     for tensor in order {
         if let (Some(before), true) = (before, tensor.offset < end) {
             let problem = format!("overlaps with tensor '{before}'");
+            return fail(ParseError::Tensor { tensor: tensor.name.clone(), problem });
+        }
+        if tensor.offset < data_offset {
+            let problem = format!("lies at byte {}, inside the header", tensor.offset);
             return fail(ParseError::Tensor { tensor: tensor.name.clone(), problem });
         }
         end = match tensor.offset.checked_add(tensor.n_bytes) {
@@ -72,8 +76,11 @@ pub(super) fn overflow(tensor: &TensorEntry) -> ParseError {
     ParseError::Tensor { tensor: tensor.name.clone(), problem }
 }
 
-/// Stored bytes of a tensor; 0 of a type that is not known.
-fn size(ty: TensorType, shape: &[u64]) -> Result<u64, String> {
+/// Stored bytes of a tensor, 0 of a type that is not known; or what is wrong with it.
+fn size(name: &str, ty: TensorType, shape: &[u64]) -> Result<u64, String> {
+    if name.is_empty() {
+        return Err("has no name".to_owned());
+    }
     if shape.contains(&0) {
         return Err(format!("has a dimension of 0: {shape:?}"));
     }

@@ -163,9 +163,6 @@ fn preamble(cursor: &mut Cursor<'_>) -> Result<Counts, Stop> {
 /// A tensor whose offset is still relative to the data.
 fn tensor(cursor: &mut Cursor<'_>) -> Result<TensorEntry, Stop> {
     let name = text(cursor, "tensor name")?;
-    if name.is_empty() {
-        return cursor.malformed("a tensor without a name");
-    }
     let n_dims = cursor.u32()?;
     if n_dims > MAX_DIMS {
         return cursor

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// let mut reader = sluice::gguf::HeaderReader::new(file_bytes);
 /// loop {
 ///     let bytes = read(reader.wanted());
-///     if let Some(header) = reader.push(bytes)? {
+///     if let Some(header) = reader.push(&bytes)? {
 ///         return Ok(header);
 ///     }
 /// }
@@ -26,9 +26,9 @@ use crate::error::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub struct HeaderReader {
     file_bytes: Option<u64>,
-    /// Bytes that are not understood yet.
-    buffer: Vec<u8>,
-    /// Offset of the buffer in the file.
+    /// Bytes that are not understood yet: the beginning of an entry.
+    tail: Vec<u8>,
+    /// Offset of the tail in the file.
     base: u64,
     wanted: Range<u64>,
     piece: u64,
@@ -45,6 +45,7 @@ enum Parser {
 
 const FIRST_PIECE: u64 = 512 << 10;
 const LARGEST_PIECE: u64 = 4 << 20;
+const BORDER_BYTES: usize = 64 << 10;
 
 impl HeaderReader {
     /// A reader at the start of a file. With `file_bytes`, the size of the file, a file that is cut off is found out.
@@ -53,7 +54,7 @@ impl HeaderReader {
         let wanted = 0..FIRST_PIECE.min(file_bytes.unwrap_or(u64::MAX));
         Self {
             file_bytes,
-            buffer: Vec::new(),
+            tail: Vec::new(),
             base: 0,
             wanted,
             piece: FIRST_PIECE,
@@ -71,39 +72,56 @@ impl HeaderReader {
     ///
     /// # Errors
     /// `invalid_model` or `unsupported_model`, with what is wrong and where; the reader is of no use then.
-    pub fn push(&mut self, bytes: Vec<u8>) -> Result<Option<Header>> {
+    pub fn push(&mut self, bytes: impl AsRef<[u8]>) -> Result<Option<Header>> {
         if matches!(self.parser, Parser::Done) {
             return Err(Error::new(ErrorKind::Misuse, "the header has been read already"));
         }
-        let ended = bytes.is_empty();
-        if self.buffer.is_empty() {
-            self.buffer = bytes;
-        } else {
-            self.buffer.extend_from_slice(&bytes);
-        }
-        let end = self.base + self.buffer.len() as u64;
-        let mut cursor = Cursor::new(&self.buffer, self.base, self.file_bytes);
-        let result = self.parser.advance(&mut cursor);
-        let passed = cursor.passed();
-        match result {
+        let bytes = bytes.as_ref();
+        let end = self.base + (self.tail.len() + bytes.len()) as u64;
+        match self.advance(bytes) {
             Ok(header) => {
                 self.parser = Parser::Done;
-                self.buffer = Vec::new();
                 Ok(Some(header))
             }
-            Err(Stop::Fail(error)) => Err(error.at(&self.parser.place())),
-            Err(Stop::Need(needed)) if ended => {
+            Err(Stop::Need(needed)) if bytes.is_empty() => {
                 Err(ParseError::Truncated { needed, file_bytes: end }.at(&self.parser.place()))
             }
             Err(Stop::Need(needed)) => {
-                self.buffer.drain(..passed);
-                self.base += passed as u64;
                 self.piece = (2 * self.piece).min(LARGEST_PIECE);
                 let until = needed.max(end.saturating_add(self.piece));
                 self.wanted = end..until.min(self.file_bytes.unwrap_or(u64::MAX));
                 Ok(None)
             }
+            Err(Stop::Fail(error)) => Err(error.at(&self.parser.place())),
         }
+    }
+
+    /// Understands `piece`. The entry across its border with the tail is read from a small copy, so that a piece is
+    /// not held twice; only an entry that is longer than the copy is kept with all that follows it.
+    fn advance(&mut self, mut piece: &[u8]) -> core::result::Result<Header, Stop> {
+        let n_tail = self.tail.len();
+        if n_tail > 0 {
+            let (border, rest) = piece.split_at(piece.len().min(BORDER_BYTES));
+            self.tail.extend_from_slice(border);
+            let (result, passed) = self.parser.run(&self.tail, self.base, self.file_bytes);
+            let Err(Stop::Need(_)) = result else { return result };
+            if passed < n_tail {
+                self.base += passed as u64;
+                self.tail.drain(..passed);
+                self.tail.extend_from_slice(rest);
+                let (result, passed) = self.parser.run(&self.tail, self.base, self.file_bytes);
+                self.base += passed as u64;
+                self.tail.drain(..passed);
+                return result;
+            }
+            self.base += passed as u64;
+            self.tail.clear();
+            piece = &piece[passed - n_tail..];
+        }
+        let (result, passed) = self.parser.run(piece, self.base, self.file_bytes);
+        self.base += passed as u64;
+        self.tail = piece[passed..].to_vec();
+        result
     }
 }
 
@@ -114,7 +132,7 @@ impl Header {
     /// As [`HeaderReader::push`].
     pub fn parse(file: &[u8]) -> Result<Self> {
         let (mut parser, file_bytes) = (Parser::Start, file.len() as u64);
-        match parser.advance(&mut Cursor::new(file, 0, Some(file_bytes))) {
+        match parser.run(file, 0, Some(file_bytes)).0 {
             Ok(header) => Ok(header),
             Err(Stop::Fail(error)) => Err(error.at(&parser.place())),
             Err(Stop::Need(needed)) => {
@@ -125,6 +143,18 @@ impl Header {
 }
 
 impl Parser {
+    /// Understands what it can of `bytes`, which start at offset `base`; also says how many bytes that were.
+    fn run(
+        &mut self,
+        bytes: &[u8],
+        base: u64,
+        file_bytes: Option<u64>,
+    ) -> (core::result::Result<Header, Stop>, usize) {
+        let mut cursor = Cursor::new(bytes, base, file_bytes);
+        let result = self.advance(&mut cursor);
+        (result, cursor.passed())
+    }
+
     fn advance(&mut self, cursor: &mut Cursor<'_>) -> core::result::Result<Header, Stop> {
         if matches!(self, Self::Start) {
             if cursor.file_bytes() != Some(0) {

@@ -40,6 +40,9 @@ pub(in crate::gguf) fn parse(cursor: &mut Cursor<'_>) -> Result<Header, Stop> {
 
 fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<(&'a str, Value), Stop> {
     let key = text(cursor)?;
+    if key.is_empty() {
+        return cursor.malformed("an empty metadata key");
+    }
     let [ty] = cursor.array()?;
     let value = match ty {
         0 => Value::I64(i64::from_le_bytes(cursor.array()?)),

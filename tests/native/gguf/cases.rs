@@ -78,7 +78,7 @@ fn a_file_of_unknown_size_is_refused_as_soon() {
                 let wanted = reader.wanted();
                 let start = bytes.len().min(usize::try_from(wanted.start).unwrap());
                 let end = bytes.len().min(usize::try_from(wanted.end).unwrap());
-                match reader.push(bytes[start..end].to_vec()) {
+                match reader.push(&bytes[start..end]) {
                     Ok(None) => assert!(
                         start < bytes.len(),
                         "{file}: an ended file keeps the reader waiting"
@@ -91,6 +91,19 @@ fn a_file_of_unknown_size_is_refused_as_soon() {
         if case["expect"] == "accept" {
             assert!(matches!(result, Ok(Some(_))), "{file}: {result:?}");
         }
+    }
+}
+
+#[test]
+fn what_fuzzing_found_stays_refused() {
+    let folder = fixture("fuzz/header");
+    let files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!files.is_empty(), "there are such files");
+    for file in files {
+        let (result, allocated) = measure(|| Header::parse(&std::fs::read(&file).unwrap()));
+        assert!(result.is_err(), "{}: {result:?}", file.display());
+        assert!(allocated.peak_bytes < 1 << 20, "{}: {allocated:?}", file.display());
     }
 }
 
