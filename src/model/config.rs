@@ -54,3 +54,22 @@ pub enum LogitsWanted {
     /// Every one.
     All,
 }
+
+/// What one step of a pass may take, so that a caller sees an abort and an event loop gets its turn. The bounds change no
+/// bit of the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepBounds {
+    /// Multiplications with f32 activations.
+    pub macs_f32: usize,
+    /// Multiplications with rounded activations.
+    pub macs_rounded: usize,
+    /// Everything else, in multiplications or what takes as long.
+    pub other: usize,
+}
+
+impl Default for StepBounds {
+    /// At most about 20 ms on a slow core.
+    fn default() -> Self {
+        Self { macs_f32: 8 << 20, macs_rounded: 48 << 20, other: 6 << 20 }
+    }
+}

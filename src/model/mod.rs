@@ -22,7 +22,7 @@ mod kv_cache;
 mod rope;
 mod state;
 
-pub use config::{LogitsWanted, ModelConfig, ModelMemory, Precision, Shape};
+pub use config::{LogitsWanted, ModelConfig, ModelMemory, Precision, Shape, StepBounds};
 pub use hparams::{ExpertHparams, Hparams, RopeHparams, RopeScaling, WindowLayers};
 pub use kv_type::KvType;
 pub use state::{Fed, Need, State};

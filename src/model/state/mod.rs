@@ -13,7 +13,7 @@ mod scratch;
 use core::ops::Range;
 
 use super::Model;
-use super::config::{LogitsWanted, Shape};
+use super::config::{LogitsWanted, Shape, StepBounds};
 use super::kv_cache::KvCache;
 use super::program::{Buf, Op, Step};
 use crate::TokenId;
@@ -26,6 +26,7 @@ pub(crate) use scratch::{Sizes, filled};
 #[derive(Debug)]
 pub struct State {
     shape: Shape,
+    bounds: StepBounds,
     scratch: Scratch,
     kv: KvCache,
     pos: u32,
@@ -110,12 +111,18 @@ impl State {
         }
         Ok(Self {
             shape: *shape,
+            bounds: StepBounds::default(),
             scratch: Scratch::new(&model.program, shape)?,
             kv: KvCache::new(&model.program.kv, model.config.kv, shape)?,
             pos: 0,
             pass: None,
             n_logits: 0,
         })
+    }
+
+    /// Sets what one step may take.
+    pub fn set_bounds(&mut self, bounds: StepBounds) {
+        self.bounds = bounds;
     }
 
     /// Begins a pass of `tokens` at `pos`, which must be [`State::pos`]. A pass that was under way is dropped.

@@ -6,8 +6,8 @@ use core::mem::take;
 use super::{Cursor, Fed, Need, Pass, State, misuse};
 use crate::error::Result;
 use crate::kernels::{self, Activations, Out, Q8, Weights};
-use crate::model::Model;
 use crate::model::program::{Buf, Op, Part, Projection, Step};
+use crate::model::{Model, StepBounds};
 use crate::quant::{GgmlType, dequantize_row};
 
 /// One step of a projection: which part of the tile, which columns, and where both ends lie.
@@ -55,7 +55,8 @@ impl State {
                 let row = pass.at.row + pass.at.tile_row;
                 let (part, first) = part_at(&parts[..n_parts as usize], row);
                 let tokens = pass.tokens_of(&step);
-                let (rows, columns) = cut(&pass.at, &p, part.n_rows - first, tokens.len());
+                let (rows, columns) =
+                    cut(&self.bounds, &pass.at, &p, part.n_rows - first, tokens.len());
                 let token = tokens.start + pass.at.column;
                 let output_row = if part.output == Buf::Logits { pass.at.column } else { token };
                 let block = Block {
@@ -125,7 +126,7 @@ impl State {
     ) -> Fed {
         let row = pass.at.row + pass.at.tile_row;
         let pairs = self.scratch.routing.pairs(pass.at.expert);
-        let (rows, columns) = cut(&pass.at, p, n_of_expert - row, pairs.len());
+        let (rows, columns) = cut(&self.bounds, &pass.at, p, n_of_expert - row, pairs.len());
         let block = Block {
             n_rows: rows,
             n_columns: columns,
@@ -150,8 +151,13 @@ impl State {
     ) -> Fed {
         let row = (pass.at.row + pass.at.tile_row) as usize;
         let pairs = self.scratch.routing.pairs(pass.at.expert);
-        let (rows, columns) =
-            cut(&pass.at, p, n_of_expert - pass.at.row - pass.at.tile_row, pairs.len());
+        let (rows, columns) = cut(
+            &self.bounds,
+            &pass.at,
+            p,
+            n_of_expert - pass.at.row - pass.at.tile_row,
+            pairs.len(),
+        );
         let first_pair = pairs.start + pass.at.column;
         let n_rows = rows as usize;
         let block = Block {
@@ -253,14 +259,20 @@ impl State {
 }
 
 /// Rows and columns of the next step: `left` rows of the operation fit one output, the tile may have fewer.
-fn cut(at: &Cursor, p: &Projection, left: u32, n_columns: usize) -> (u32, usize) {
-    let bound = if p.block.is_some() { MACS_ROUNDED } else { MACS_F32 };
+fn cut(
+    bounds: &StepBounds,
+    at: &Cursor,
+    p: &Projection,
+    left: u32,
+    n_columns: usize,
+) -> (u32, usize) {
+    let bound = if p.block.is_some() { bounds.macs_rounded } else { bounds.macs_f32 };
     let n_in = (p.n_in as usize).max(1);
     let rows = if at.column > 0 {
         at.block_rows
     } else {
         let fit = bound / n_in.saturating_mul(n_columns);
-        let rows = u32::try_from(fit).unwrap_or(u32::MAX).next_multiple_of(LANES).max(LANES);
+        let rows = (u32::try_from(fit).unwrap_or(u32::MAX) / LANES).max(1) * LANES;
         rows.min(left).min(at.tile_rows - at.tile_row)
     };
     let fit = bound / n_in.saturating_mul(rows as usize);
@@ -280,9 +292,5 @@ fn part_at(parts: &[Part], row: u32) -> (Part, u32) {
     unreachable!("the parts have all rows of their projection")
 }
 
-/// Multiplications of one step with f32 activations.
-const MACS_F32: usize = 8 << 20;
-/// Multiplications of one step with rounded activations.
-const MACS_ROUNDED: usize = 48 << 20;
 /// Rows and columns that the kernels take at a time.
 const LANES: u32 = 4;

@@ -20,7 +20,7 @@ impl State {
             return Err(misuse("there is nothing to compute without weights now".to_owned()));
         }
         let stage = self.layer(model);
-        let mut left = COST_OF_STEP;
+        let mut left = self.bounds.other.max(1);
         while left > 0 && self.need(model) == Need::Compute && self.layer(model) == stage {
             let Some((pass, step)) = self.current(model) else { break };
             let (n_units, cost) = self.units_of(&pass, &step);
@@ -217,6 +217,3 @@ impl State {
         units.start + n_tokens
     }
 }
-
-/// What one step may cost, in multiplications or what takes as long.
-const COST_OF_STEP: usize = 6 << 20;
