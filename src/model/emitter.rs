@@ -5,7 +5,9 @@ use super::config::Precision;
 use super::failure::ModelFailure;
 use super::hparams::Hparams;
 use super::hparams::RopeHparams;
-use super::program::{Buf, MAX_PARTS, Op, Part, Program, Projection, RopeId, Rows, Step, VectorId};
+use super::program::{
+    Buf, MAX_PARTS, Op, Part, Program, Projection, RopeId, Rows, Scope, Step, VectorId,
+};
 use super::rope::{Rope, RopeFactors};
 use super::tensors::{Tensor, Tensors};
 use super::uses::{Phase, Use};
@@ -48,8 +50,8 @@ pub(crate) struct Emitter<'a> {
     phase: Phase,
     /// What the 8-bit copy holds: which buffer, by which block.
     rounded: Option<(Buf, u32)>,
-    /// Whether the operations that follow are only for tokens whose logits are wanted.
-    pub(crate) wanted_only: bool,
+    /// For which tokens the operations that follow are.
+    pub(crate) scope: Scope,
 }
 
 pub(crate) type Result<T> = core::result::Result<T, ModelFailure>;
@@ -66,7 +68,7 @@ impl<'a> Emitter<'a> {
             pass_uses: Vec::new(),
             phase: Phase::Embed,
             rounded: None,
-            wanted_only: false,
+            scope: Scope::All,
         }
     }
 
@@ -89,18 +91,18 @@ impl<'a> Emitter<'a> {
         self.phase = phase;
     }
 
-    /// Whether `layer` is the last one.
-    pub(crate) fn is_last(&self, layer: u32) -> bool {
-        layer + 1 == self.hp.n_layer
+    /// The tokens that what follows attention in `layer` is for.
+    pub(crate) fn scope_after_kv(&self, layer: u32) -> Scope {
+        if layer + 1 == self.hp.n_layer { Scope::LastLayer } else { Scope::All }
     }
 
     /// Adds an operation.
     pub(crate) fn push(&mut self, op: Op) {
-        self.push_for(op, self.wanted_only);
+        self.push_for(op, self.scope);
     }
 
-    /// Adds an operation for all tokens or the wanted ones only.
-    pub(crate) fn push_for(&mut self, op: Op, wanted_only: bool) {
+    /// Adds an operation for these tokens.
+    pub(crate) fn push_for(&mut self, op: Op, scope: Scope) {
         match op {
             Op::Round { input, block, .. } => self.rounded = Some((input, block)),
             // It rounds the tokens of one expert after the other.
@@ -122,7 +124,7 @@ impl<'a> Emitter<'a> {
             *kept = (*kept).max(width);
         }
         self.program.needs.see(&op);
-        self.program.steps.push(Step { op, stage, wanted_only });
+        self.program.steps.push(Step { op, stage, scope });
     }
 
     /// A tensor that is read once and kept as f32.
@@ -219,18 +221,17 @@ impl<'a> Emitter<'a> {
         n_in: u32,
         parts: &[Part],
     ) -> Result<()> {
-        self.matmul_for(name, input, n_in, parts, self.wanted_only)
+        self.matmul_for(name, input, n_in, parts, self.scope)
     }
 
-    /// The same for all tokens or the wanted ones only. The rounded copy is always made for as many tokens as the block
-    /// works on.
+    /// The same for these tokens. A rounded copy is made for those of the block, because it may be used again.
     pub(crate) fn matmul_for(
         &mut self,
         name: &str,
         input: Buf,
         n_in: u32,
         parts: &[Part],
-        wanted_only: bool,
+        scope: Scope,
     ) -> Result<()> {
         let n_rows = parts.iter().try_fold(0u32, |n, part| n.checked_add(part.n_rows));
         let tensor = self.tensors.require(name, &[n_in, n_rows.unwrap_or(u32::MAX)])?;
@@ -241,7 +242,7 @@ impl<'a> Emitter<'a> {
         let mut padded = [Part { output: input, n_rows: 0 }; MAX_PARTS];
         padded[..parts.len()].copy_from_slice(parts);
         let n_parts = u32::try_from(parts.len()).unwrap_or(0);
-        self.push_for(Op::MatMul { projection, parts: padded, n_parts }, wanted_only);
+        self.push_for(Op::MatMul { projection, parts: padded, n_parts }, scope);
         Ok(())
     }
 

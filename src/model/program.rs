@@ -169,6 +169,18 @@ pub(crate) enum Op {
     Clear { buf: Buf, width: u32 },
 }
 
+/// The tokens of a chunk that an operation works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All of them.
+    All,
+    /// In the last layer, once keys and values are written, nobody needs more than the tokens whose logits are wanted; but
+    /// at least one, so that every pass takes its weights in the same order.
+    LastLayer,
+    /// The tokens whose logits are wanted.
+    Head,
+}
+
 /// An operation and where in the pass it stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
@@ -176,8 +188,8 @@ pub(crate) struct Step {
     pub(crate) op: Op,
     /// 0 for the embedding, then the layers, then the head.
     pub(crate) stage: u32,
-    /// Only for the tokens whose logits are wanted.
-    pub(crate) wanted_only: bool,
+    /// For which tokens.
+    pub(crate) scope: Scope,
 }
 
 /// The whole pass.

@@ -23,7 +23,16 @@ pub(crate) fn measure<T>(f: impl FnOnce() -> T) -> (T, Allocated) {
     (value, Allocated { peak_bytes, n_allocations: CALLS.get() })
 }
 
+/// Runs `f` on this thread with an allocator that refuses every piece of `n_bytes` or more.
+pub(crate) fn refusing_from<T>(n_bytes: usize, f: impl FnOnce() -> T) -> T {
+    REFUSED_FROM.set(n_bytes);
+    let value = f();
+    REFUSED_FROM.set(usize::MAX);
+    value
+}
+
 thread_local! {
+    static REFUSED_FROM: Cell<usize> = const { Cell::new(usize::MAX) };
     /// Signed: memory may be freed by another thread than the one that took it.
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
@@ -46,12 +55,18 @@ fn count(bytes: isize) {
 // need neither allocation nor destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= REFUSED_FROM.get() {
+            return core::ptr::null_mut();
+        }
         count(layout.size().cast_signed());
         // SAFETY: the caller keeps GlobalAlloc's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= REFUSED_FROM.get() {
+            return core::ptr::null_mut();
+        }
         count(layout.size().cast_signed());
         // SAFETY: the caller keeps GlobalAlloc's contract.
         unsafe { System.alloc_zeroed(layout) }

@@ -3,7 +3,8 @@
 use super::Joint;
 use crate::model::emitter::{Emitter, Result};
 use crate::model::kv_cache::KvLayer;
-use crate::model::program::{Buf, Op, Part, RopeId};
+use crate::model::program::{Buf, Op, Part, RopeId, Scope};
+use crate::model::uses::Phase;
 
 /// What differs between attention blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,8 +46,9 @@ impl Emitter<'_> {
         let (n_embd, n_head, n_head_kv, head_dim) =
             (hp.n_embd, hp.n_head, hp.n_head_kv, hp.head_dim);
         let name = |what: &str| format!("blk.{layer}.{what}");
+        self.begin(Phase::Layer(layer));
         // Of the last layer only the wanted tokens go on, but every token leaves its key and value.
-        self.wanted_only = false;
+        self.scope = Scope::All;
         let input = if a.joint.norm_before {
             self.rms_norm(&name("attn_norm.weight"), Buf::Residual, Buf::Hidden, n_embd)?;
             Buf::Hidden
@@ -58,7 +60,7 @@ impl Emitter<'_> {
         self.norm_and_rotate(layer, Buf::Key, n_head_kv, a)?;
         self.add_kv(KvLayer { n_head_kv, head_dim, window: a.window });
         self.push(Op::KvWrite { layer });
-        self.wanted_only = self.is_last(layer);
+        self.scope = self.scope_after_kv(layer);
         let (scale, softcap) = (a.scale, a.softcap);
         self.push(Op::Attend { layer, n_head, n_head_kv, head_dim, scale, softcap });
         let parts = [Part { output: Buf::Hidden, n_rows: n_embd }];
@@ -87,18 +89,23 @@ impl Emitter<'_> {
         }
         let mut each = [("attn_q", parts[0]), ("attn_k", parts[1]), ("attn_v", parts[2])];
         each.sort_by_key(|(what, _)| self.tensors.place(&name(&format!("{what}.weight"))));
-        let only_wanted = self.is_last(layer);
         for (what, part) in each {
-            let wanted_only = only_wanted && part.output == Buf::Query;
+            let scope = self.scope_of(layer, part.output);
             let weight = name(&format!("{what}.weight"));
-            self.matmul_for(&weight, input, hp.n_embd, &[part], wanted_only)?;
+            self.matmul_for(&weight, input, hp.n_embd, &[part], scope)?;
             self.optional_bias(&name(&format!("{what}.bias")), part.output, part.n_rows)?;
         }
         Ok(())
     }
 
+    /// The tokens whose queries, keys or values are needed.
+    fn scope_of(&self, layer: u32, buf: Buf) -> Scope {
+        if buf == Buf::Query { self.scope_after_kv(layer) } else { Scope::All }
+    }
+
     fn norm_and_rotate(&mut self, layer: u32, buf: Buf, n_head: u32, a: &Attention) -> Result<()> {
         let head_dim = self.hp.head_dim;
+        let scope = self.scope_of(layer, buf);
         let (width, groups) = match a.qk_norm {
             QkNorm::None => (0, 0),
             QkNorm::PerHead => (head_dim, n_head),
@@ -108,10 +115,13 @@ impl Emitter<'_> {
             let what = if buf == Buf::Query { "attn_q_norm" } else { "attn_k_norm" };
             let weight = self.vector(&format!("blk.{layer}.{what}.weight"), &[width])?;
             let eps = self.hp.rms_eps;
-            self.push(Op::RmsNorm { input: buf, output: buf, weight, width, groups, eps });
+            self.push_for(
+                Op::RmsNorm { input: buf, output: buf, weight, width, groups, eps },
+                scope,
+            );
         }
         if let Some(rope) = a.rope {
-            self.push(Op::Rotate { buf, rope, n_head, head_dim });
+            self.push_for(Op::Rotate { buf, rope, n_head, head_dim }, scope);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Both ends of a pass: rows of the embedding table in, logits out.
 
 use crate::model::emitter::{Emitter, Result};
-use crate::model::program::{Buf, Op, Part};
+use crate::model::program::{Buf, Op, Part, Scope};
 use crate::model::uses::Phase;
 
 /// What differs between output heads.
@@ -27,7 +27,7 @@ impl Emitter<'_> {
     /// `output_norm` and the output head, tied to the embedding table where the file has no `output`.
     pub(crate) fn head(&mut self, head: &Head) -> Result<()> {
         self.begin(Phase::Head);
-        self.wanted_only = true;
+        self.scope = Scope::Head;
         let (width, n_vocab) = (self.hp.n_embd, self.hp.n_vocab);
         self.rms_norm("output_norm.weight", Buf::Residual, Buf::Hidden, width)?;
         let name = if self.tensors.has("output.weight") { "output.weight" } else { TABLE };

@@ -40,7 +40,7 @@ impl Emitter<'_> {
 
     /// The norm before the block; gives the buffer that the block works on.
     pub(super) fn enter_feed_forward(&mut self, layer: u32, joint: Joint) -> Result<Buf> {
-        self.wanted_only = self.is_last(layer);
+        self.scope = self.scope_after_kv(layer);
         if !joint.norm_before {
             return Ok(Buf::Residual);
         }

@@ -15,7 +15,7 @@ use core::ops::Range;
 use super::Model;
 use super::config::{LogitsWanted, Shape, StepBounds};
 use super::kv_cache::KvCache;
-use super::program::{Buf, Op, Step};
+use super::program::{Buf, Op, Scope, Step};
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 use scratch::Scratch;
@@ -317,8 +317,12 @@ impl State {
 impl Pass {
     /// The tokens of the chunk that a step works on.
     fn tokens_of(&self, step: &Step) -> Range<usize> {
-        let first = if step.wanted_only { self.n_tokens - self.n_wanted } else { 0 };
-        first..self.n_tokens
+        let n = match step.scope {
+            Scope::All => self.n_tokens,
+            Scope::LastLayer => self.n_wanted.max(1),
+            Scope::Head => self.n_wanted,
+        };
+        self.n_tokens - n..self.n_tokens
     }
 }
 
