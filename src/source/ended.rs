@@ -10,15 +10,15 @@ use super::Completion;
 #[derive(Debug, Default)]
 pub(crate) struct EndedReads {
     queue: RefCell<VecDeque<Completion>>,
-    waker: RefCell<Option<Waker>>,
+    wakers: RefCell<Vec<Waker>>,
 }
 
 impl EndedReads {
     /// Adds a read that has ended and wakes whoever waits.
     pub(crate) fn push(&self, completion: Completion) {
         self.queue.borrow_mut().push_back(completion);
-        let waker = self.waker.borrow_mut().take();
-        if let Some(waker) = waker {
+        // One by one, because a waker may ask to be woken again.
+        while let Some(waker) = self.pop_waker() {
             waker.wake();
         }
     }
@@ -28,12 +28,15 @@ impl EndedReads {
         self.queue.borrow_mut().pop_front()
     }
 
-    /// Remembers whom to wake; the last caller wins.
+    /// Remembers whom to wake.
     pub(crate) fn wake_on_push(&self, waker: &Waker) {
-        let mut slot = self.waker.borrow_mut();
-        match &mut *slot {
-            Some(old) => old.clone_from(waker),
-            None => *slot = Some(waker.clone()),
+        let mut wakers = self.wakers.borrow_mut();
+        if !wakers.iter().any(|known| known.will_wake(waker)) {
+            wakers.push(waker.clone());
         }
+    }
+
+    fn pop_waker(&self) -> Option<Waker> {
+        self.wakers.borrow_mut().pop()
     }
 }
