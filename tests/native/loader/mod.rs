@@ -6,12 +6,14 @@
     reason = "a test fails where it panics, and its sizes are small"
 )]
 
+mod deadline;
 mod fake_model;
+mod faults;
 
 use std::rc::Rc;
 
+use deadline::in_time;
 use fake_model::FakeModel;
-use sluice::source::native::block_on;
 use sluice::source::{Delivery, FaultySource, MemorySource, WeightSource};
 
 /// The same rows whatever comes in one tile: neighbouring tiles of one use joined.
@@ -46,7 +48,7 @@ fn every_slot_size_and_ring_yields_the_same_rows() {
                 let mut loader = model.loader(&plan, source);
                 for pass in 0..3 {
                     let head = pass != 1;
-                    let taken = block_on(model.pass(&mut loader, head, &[5, 96, 5])).unwrap();
+                    let taken = in_time(model.pass(&mut loader, head, &[5, 96, 5])).unwrap();
                     assert!(
                         taken
                             .iter()
@@ -80,7 +82,7 @@ fn residents_are_read_once_and_the_rest_streams() {
             let source = Rc::new(FaultySource::new(model.files.clone(), delivery, &[]));
             let mut loader = model.loader(&plan, source.clone());
             for _ in 0..3 {
-                block_on(model.pass(&mut loader, true, &[12, 0, 96])).unwrap();
+                in_time(model.pass(&mut loader, true, &[12, 0, 96])).unwrap();
             }
             let run_bytes: u64 =
                 residents.iter().map(|r| u64::from(r.n_rows) * u64::from(r.row_bytes)).sum();
