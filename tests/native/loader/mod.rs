@@ -7,8 +7,12 @@
 )]
 
 mod deadline;
+mod deferred;
 mod fake_model;
 mod faults;
+mod prefetch;
+mod refusals;
+mod residency;
 
 use std::rc::Rc;
 
