@@ -1,0 +1,140 @@
+//! An open-addressing index: hash → number, four bytes an entry and no key of its own. It knows neither tokens nor
+//! merges: whoever looks up says which number is the one.
+
+/// Numbers below [`HashIndex::MAX_ENTRIES`] under their hashes. Each slot holds a number and eight bits of its hash, so
+/// most numbers that merely share a slot are passed over without a look at their key.
+#[derive(Debug, Default)]
+pub(super) struct HashIndex {
+    slots: Box<[u32]>,
+}
+
+impl HashIndex {
+    /// How many entries an index can hold.
+    pub(super) const MAX_ENTRIES: usize = (1 << NUMBER_BITS) - 1;
+
+    /// An empty index with room for `n_entries`.
+    pub(super) fn with_room_for(n_entries: usize) -> Self {
+        debug_assert!(n_entries <= Self::MAX_ENTRIES, "the caller has checked {n_entries}");
+        Self { slots: vec![EMPTY; n_entries + n_entries / 2 + 1].into_boxed_slice() }
+    }
+
+    /// The number under `hash` that `is_it` accepts.
+    pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mut at = self.first_slot(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == EMPTY {
+                return None;
+            }
+            if slot >> NUMBER_BITS == fingerprint(hash) && is_it(slot & NUMBER_MASK) {
+                return Some(slot & NUMBER_MASK);
+            }
+            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
+        }
+    }
+
+    /// Puts `number` under `hash`, unless there is one that `is_same` accepts: that one is given back.
+    pub(super) fn insert(
+        &mut self,
+        hash: u64,
+        number: u32,
+        mut is_same: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        let mut at = self.first_slot(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == EMPTY {
+                self.slots[at] = number | fingerprint(hash) << NUMBER_BITS;
+                return None;
+            }
+            if slot >> NUMBER_BITS == fingerprint(hash) && is_same(slot & NUMBER_MASK) {
+                return Some(slot & NUMBER_MASK);
+            }
+            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.slots)
+    }
+
+    /// The high half of the hash scaled to the number of slots: no power of two is needed, so the load is always 2/3.
+    fn first_slot(&self, hash: u64) -> usize {
+        let scaled = ((hash >> 32) * self.slots.len() as u64) >> 32;
+        usize::try_from(scaled).unwrap_or(0)
+    }
+}
+
+/// A hash of a few bytes, as a token has them.
+pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
+    let mut hash = bytes.len() as u64;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        hash = mix(hash ^ u64::from_le_bytes(chunk.try_into().unwrap_or_default()));
+    }
+    let mut last = [0; 8];
+    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    mix(hash ^ u64::from_le_bytes(last))
+}
+
+/// A hash of two numbers.
+pub(super) fn hash_pair(left: u32, right: u32) -> u64 {
+    mix(u64::from(left) << 32 | u64::from(right))
+}
+
+/// Multiplication carries differences up, the shifts bring them down again: all bits of the result are usable.
+const fn mix(x: u64) -> u64 {
+    let x = (x ^ x >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x ^ x >> 32
+}
+
+/// Eight bits that [`HashIndex::first_slot`] does not use. Never all ones, so that no entry looks [`EMPTY`].
+#[allow(clippy::cast_possible_truncation, reason = "the low bits are wanted")]
+const fn fingerprint(hash: u64) -> u32 {
+    hash as u32 & FINGERPRINT_MASK
+}
+
+const NUMBER_BITS: u32 = 24;
+const NUMBER_MASK: u32 = (1 << NUMBER_BITS) - 1;
+const FINGERPRINT_MASK: u32 = 0x7F;
+const EMPTY: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_put_in_and_nothing_else() {
+        let key = |i: u32| (i * 7).to_le_bytes();
+        let mut index = HashIndex::with_room_for(1000);
+        for i in 0..1000 {
+            assert_eq!(index.insert(hash_bytes(&key(i)), i, |j| j == i), None, "entry {i}");
+        }
+        for i in 0..2000 {
+            let found = index.find(hash_bytes(&key(i)), |j| key(j) == key(i));
+            assert_eq!(found, (i < 1000).then_some(i), "entry {i}");
+        }
+        assert_eq!(index.insert(hash_bytes(&key(5)), 9, |j| key(j) == key(5)), Some(5));
+    }
+
+    #[test]
+    fn an_empty_index_finds_nothing() {
+        assert_eq!(HashIndex::default().find(hash_pair(1, 2), |_| true), None);
+        assert_eq!(HashIndex::with_room_for(0).find(hash_bytes(b""), |_| true), None);
+    }
+
+    #[test]
+    fn hashes_see_every_byte_and_the_length() {
+        let mut hashes: Vec<u64> = (0..40).map(|n| hash_bytes(&vec![0; n])).collect();
+        hashes.extend(
+            (0..40).map(|n| hash_bytes(&(0..40).map(|i| u8::from(i == n)).collect::<Vec<_>>())),
+        );
+        hashes.sort_unstable();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 80);
+    }
+}

@@ -1,0 +1,5 @@
+//! The tokenizer against the ids of llama.cpp, natively and in browsers: nothing here reads a file at run time.
+
+mod fixtures;
+mod golden;
+mod pretokenizers;
