@@ -32,8 +32,8 @@ export async function cargoFor(name) {
 export async function buildWasm(name) {
   const started = performance.now();
   const { cargo, args, env } = await cargoFor(name);
-  await run(cargo, ['build', '--quiet', '--release', '--lib', ...args], { env });
-  const wasm = path.join(buildTargetDir(name), WASM_TARGET, 'release', 'sluice.wasm');
+  await run(cargo, ['build', '--quiet', '--profile', 'wasm', '--lib', ...args], { env });
+  const wasm = path.join(buildTargetDir(name), WASM_TARGET, 'wasm', 'sluice.wasm');
 
   const outDir = path.join(pkgDir, 'wasm', name);
   const version = await bindgenVersion();
