@@ -1,1 +1,34 @@
-//! placeholder
+//! Open → plan → build → generate: the one place where all modules meet.
+//!
+//! One token, top to bottom: [`Engine::generate`] → `Engine::run_chunk` (a pass: tiles from the loader into the model's
+//! steps, a checkpoint between steps) → sampler → tokenizer → stop rules → the caller's callback. It knows no browser and
+//! no terminal: time, turns of an event loop and aborts come in through [`Host`].
+
+mod budget;
+mod config;
+mod engine;
+mod generate;
+mod host;
+mod inspect;
+mod logits;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
+mod open;
+mod pass;
+mod profile;
+mod stats;
+mod stop;
+
+pub use crate::model::{KvType, Precision};
+pub use crate::planner::{Letters, parse_size};
+pub use crate::sampler::SamplerConfig;
+pub use crate::source::WeightSource;
+pub use config::{GenerateConfig, OpenConfig, Prompt};
+pub use engine::Engine;
+pub use generate::{Chunk, Finish, FinishReason, StoppedBy};
+pub use host::{Checkpoint, Halted, Host, OpenProgress, Outcome};
+pub use inspect::{Inspection, PlanReport, Refusal, Verdict};
+pub use open::read_tokenizer;
+pub use profile::{LayerTimes, PassProfile, ProfileSink};
+pub use stats::Stats;
+pub use stop::StopFilter;

@@ -45,7 +45,7 @@ impl SpecialIds {
         let inside = |id: &TokenId| (*id as usize) < vocab.len();
         let lenient = |key, default: Option<TokenId>| -> Result<_> {
             let id = metadata.get_u32(key)?.filter(inside);
-            Ok(id.or(default.filter(inside)))
+            Result::Ok(id.or(default.filter(inside)))
         };
         let strict = |key, default| match metadata.get_u32(key)? {
             Some(id) if !inside(&id) => {
@@ -103,7 +103,7 @@ impl InfillIds {
             for key in keys {
                 id = metadata.get_u32(key)?.filter(|id| (*id as usize) < n_vocab).or(id);
             }
-            Ok(id.or_else(|| control_named(vocab, texts)))
+            Result::Ok(id.or_else(|| control_named(vocab, texts)))
         };
         role(
             &["tokenizer.ggml.fim_pre_token_id", "tokenizer.ggml.prefix_token_id"],

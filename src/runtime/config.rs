@@ -1,0 +1,135 @@
+//! What a caller decides, complete and validated. The defaults of all options live here and nowhere else.
+
+use crate::TokenId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{KvType, Precision};
+use crate::sampler::SamplerConfig;
+
+/// How an engine is opened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenConfig {
+    /// Bytes that the engine may take in all; `None`: a quarter of the device's memory.
+    pub budget_bytes: Option<u64>,
+    /// Runs the smallest plan where no plan fits the budget.
+    pub force: bool,
+    /// Memory of the device in bytes; `None` where it does not say.
+    pub device_bytes: Option<u64>,
+    /// Bytes that are taken before the model is opened: code, static data, stacks.
+    pub base_bytes: u64,
+    /// Positions of the context; `None`: what the model was trained for, at most 4096.
+    pub n_ctx: Option<u32>,
+    /// Columns of a prefill chunk; `None`: the planner's choice.
+    pub n_batch: Option<u32>,
+    /// How keys and values are kept; `None`: f16, or f32 when `precision` is exact.
+    pub kv: Option<KvType>,
+    /// How activations meet quantised weights.
+    pub precision: Precision,
+    /// Reads ahead while computing. Without it the ring has one slot.
+    pub prefetch: bool,
+    /// Keeps logits of every position of a chunk (for [`crate::runtime::Engine::logits`]).
+    pub all_logits: bool,
+}
+
+impl Default for OpenConfig {
+    fn default() -> Self {
+        Self {
+            budget_bytes: None,
+            force: false,
+            device_bytes: None,
+            base_bytes: 0,
+            n_ctx: None,
+            n_batch: None,
+            kv: None,
+            precision: Precision::Fast,
+            prefetch: true,
+            all_logits: false,
+        }
+    }
+}
+
+impl OpenConfig {
+    /// The KV format in force.
+    #[must_use]
+    pub fn kv_type(&self) -> KvType {
+        self.kv.unwrap_or(match self.precision {
+            Precision::Fast => KvType::F16,
+            Precision::Exact => KvType::F32,
+        })
+    }
+
+    /// Refuses values that no model can be opened with, naming the option.
+    ///
+    /// # Errors
+    /// `invalid_option` for a context or a batch of zero.
+    pub fn validate(&self) -> Result<()> {
+        if self.n_ctx == Some(0) {
+            return Err(invalid("context", "must be at least 1 position"));
+        }
+        if self.n_batch == Some(0) {
+            return Err(invalid("batch", "must be at least 1 token"));
+        }
+        Ok(())
+    }
+}
+
+/// What is fed before the first new token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prompt {
+    /// Text, encoded with the model's vocabulary; BOS comes first where the model asks for it and the sequence is fresh.
+    Text(String),
+    /// Token ids, fed as they are.
+    Ids(Vec<TokenId>),
+}
+
+/// How text is generated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GenerateConfig {
+    /// New tokens at most.
+    pub max_tokens: u32,
+    /// How the next token is chosen.
+    pub sampler: SamplerConfig,
+    /// Texts that end generation; they are not part of the answer.
+    pub stop: Vec<String>,
+    /// Goes on past end-of-generation tokens.
+    pub ignore_eog: bool,
+    /// Finds special tokens written out in a text prompt.
+    pub parse_special: bool,
+    /// Goes on from where the last call ended instead of starting a fresh sequence.
+    pub resume: bool,
+    /// Keeps a copy of the logits that the first new token was chosen from.
+    pub keep_first_logits: bool,
+}
+
+impl Default for GenerateConfig {
+    fn default() -> Self {
+        Self {
+            max_tokens: 256,
+            sampler: SamplerConfig::default(),
+            stop: Vec::new(),
+            ignore_eog: false,
+            parse_special: false,
+            resume: false,
+            keep_first_logits: false,
+        }
+    }
+}
+
+impl GenerateConfig {
+    /// Refuses values that mean nothing, naming the option.
+    ///
+    /// # Errors
+    /// `invalid_option` for an empty stop string or a sampler value out of range.
+    pub fn validate(&self) -> Result<()> {
+        if self.stop.iter().any(String::is_empty) {
+            return Err(invalid(
+                "stop",
+                "holds an empty string, which would stop at once; leave it out",
+            ));
+        }
+        self.sampler.validate()
+    }
+}
+
+fn invalid(key: &'static str, what: &str) -> Error {
+    Error::new(ErrorKind::InvalidOption, format!("option '{key}' {what}")).with("key", key)
+}

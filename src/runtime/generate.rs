@@ -1,0 +1,262 @@
+//! Prefill once, then decode token by token until something ends it.
+
+use core::ops::ControlFlow;
+
+use super::config::{GenerateConfig, Prompt};
+use super::host::{Host, Outcome};
+use super::profile::ProfileSink;
+use super::stop::StopFilter;
+use super::{Engine, stats::Stats};
+use crate::TokenId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::LogitsWanted;
+use crate::sampler::{Sample, Sampler};
+use crate::tokenizer::Detokenizer;
+
+/// A piece of the answer: whole UTF-8, never part of a stop string.
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    /// Text that is ready; may be empty while a character or a stop string is incomplete.
+    pub text: &'a str,
+    /// The token of this chunk; `None` for text that was held back until the end.
+    pub token: Option<&'a Sample>,
+}
+
+/// Why generation ended, in the words of the OpenAI wire format and one more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishReason {
+    /// An end-of-generation token or a stop string.
+    Stop,
+    /// The token limit or the context.
+    Length,
+    /// The caller.
+    Abort,
+}
+
+/// What exactly ended generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoppedBy {
+    /// An end-of-generation token.
+    EndOfGeneration,
+    /// A stop string.
+    StopString,
+    /// `max_tokens`.
+    MaxTokens,
+    /// The context is full.
+    Context,
+    /// The callback or the host.
+    Caller,
+}
+
+impl FinishReason {
+    /// The word of the wire format.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Abort => "abort",
+        }
+    }
+}
+
+impl StoppedBy {
+    /// The reason in the coarser words.
+    #[must_use]
+    pub const fn reason(self) -> FinishReason {
+        match self {
+            Self::EndOfGeneration | Self::StopString => FinishReason::Stop,
+            Self::MaxTokens | Self::Context => FinishReason::Length,
+            Self::Caller => FinishReason::Abort,
+        }
+    }
+}
+
+/// The end of a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// What ended it.
+    pub stopped_by: StoppedBy,
+}
+
+impl Engine {
+    /// Feeds `prompt` and generates until a stop rule holds; every piece of text goes to `on_chunk`, which can end it.
+    ///
+    /// The end-of-generation token that ends a run is not given to `on_chunk`. The last token that is given is not in the
+    /// KV cache until a call that resumes feeds it.
+    ///
+    /// # Errors
+    /// `invalid_option` (empty prompt, unknown ids, bad sampling values), `context_full` (the prompt does not fit),
+    /// `source_failed` (weights could not be read), `invalid_model` (non-finite logits). After each of them the engine works on.
+    pub async fn generate(
+        &mut self,
+        prompt: &Prompt,
+        config: &GenerateConfig,
+        host: &dyn Host,
+        mut sink: Option<&mut (dyn ProfileSink + '_)>,
+        on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
+    ) -> Outcome<Finish> {
+        config.validate()?;
+        let started = host.now_ms();
+        let ids = self.prompt_ids(prompt, config)?;
+        let n_vocab = self.model.hparams().n_vocab as usize;
+        let mut sampler = Sampler::new(&config.sampler, n_vocab, self.plan.n_ctx as usize)?;
+        self.start_sequence(&ids, config, &mut sampler)?;
+
+        let fed = if config.resume { self.history.len() } else { 0 };
+        let n_batch = self.plan.n_batch as usize;
+        for (index, chunk) in ids.chunks(n_batch).enumerate() {
+            let last = (index + 1) * n_batch >= ids.len();
+            let want = if last { LogitsWanted::Last } else { LogitsWanted::None };
+            self.run_chunk(chunk, want, true, host, sink.as_deref_mut()).await?;
+            self.history.extend_from_slice(chunk);
+            self.stats.prefill_ms = host.now_ms() - started;
+            self.stats.prompt_tokens = count(self.history.len() - fed);
+            self.stats.update_rates();
+        }
+        if config.keep_first_logits {
+            self.first_logits.extend_from_slice(self.state.logits());
+        }
+        self.decode(config, &mut sampler, host, sink, on_chunk, started).await
+    }
+
+    async fn decode(
+        &mut self,
+        config: &GenerateConfig,
+        sampler: &mut Sampler,
+        host: &dyn Host,
+        mut sink: Option<&mut (dyn ProfileSink + '_)>,
+        on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
+        started: f64,
+    ) -> Outcome<Finish> {
+        let mut text = Detokenizer::continuing(&self.tokenizer, false);
+        let mut decode_started = None;
+        let stopped_by = loop {
+            if self.stats.generated_tokens >= config.max_tokens {
+                break StoppedBy::MaxTokens;
+            }
+            let sample = sampler.sample(self.state.logits())?;
+            let now = host.now_ms();
+            let first_at = *decode_started.get_or_insert(now);
+            self.stats.ttft_ms = first_at - started;
+            self.stats.decode_ms = now - first_at;
+            if !config.ignore_eog && self.tokenizer.is_eog(sample.id) {
+                break StoppedBy::EndOfGeneration;
+            }
+            sampler.accept(sample.id);
+            self.stats.generated_tokens += 1;
+            self.stats.update_rates();
+            let (shown, met) = self.stop.push(text.push(&self.tokenizer, sample.id));
+            let flow = on_chunk(&Chunk { text: shown, token: Some(&sample) }, &self.stats);
+            if met {
+                return Ok(Finish { stopped_by: StoppedBy::StopString });
+            }
+            if flow.is_break() {
+                return Ok(Finish { stopped_by: StoppedBy::Caller });
+            }
+            if self.stats.generated_tokens >= config.max_tokens {
+                break StoppedBy::MaxTokens;
+            }
+            if self.state.pos() >= self.plan.n_ctx {
+                break StoppedBy::Context;
+            }
+            self.run_chunk(&[sample.id], LogitsWanted::Last, false, host, sink.as_deref_mut())
+                .await?;
+            self.history.push(sample.id);
+        };
+        self.give_rest(&mut text, on_chunk);
+        Ok(Finish { stopped_by })
+    }
+
+    /// What the decoder and the stop filter still hold is text after all.
+    fn give_rest(
+        &mut self,
+        text: &mut Detokenizer,
+        on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
+    ) {
+        let (shown, met) = self.stop.push(text.flush());
+        if !shown.is_empty() {
+            // The run is over: whether the caller wants more makes no difference.
+            let _ = on_chunk(&Chunk { text: shown, token: None }, &self.stats);
+        }
+        if met {
+            return;
+        }
+        let rest = self.stop.flush();
+        if !rest.is_empty() {
+            let _ = on_chunk(&Chunk { text: rest, token: None }, &self.stats);
+        }
+    }
+
+    /// The ids to feed, checked against vocabulary and context.
+    pub(super) fn prompt_ids(
+        &self,
+        prompt: &Prompt,
+        config: &GenerateConfig,
+    ) -> Result<Vec<TokenId>> {
+        let used = if config.resume { self.history.len() } else { 0 };
+        let ids = match prompt {
+            Prompt::Text(text) if text.is_empty() => Vec::new(),
+            Prompt::Text(text) => self.tokenizer.encode(text, used == 0, config.parse_special)?,
+            Prompt::Ids(ids) => ids.clone(),
+        };
+        if ids.is_empty() {
+            return Err(Error::new(
+                ErrorKind::InvalidOption,
+                "the prompt is empty: give some text, or the token ids to start from",
+            )
+            .with("key", "prompt"));
+        }
+        self.check_ids(&ids, used)?;
+        Ok(ids)
+    }
+
+    /// Refuses ids that are not in the vocabulary and prompts that do not fit behind `used` positions.
+    pub(super) fn check_ids(&self, ids: &[TokenId], used: usize) -> Result<()> {
+        self.check_vocabulary(ids)?;
+        let (needed, available) = (used + ids.len(), self.plan.n_ctx as usize);
+        if needed > available {
+            let message = format!(
+                "the prompt needs {needed} positions but the context has {available}: shorten it, or open the model \
+                 with a larger 'context'"
+            );
+            return Err(Error::new(ErrorKind::ContextFull, message)
+                .with("needed", needed as u64)
+                .with("available", available as u64));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_vocabulary(&self, ids: &[TokenId]) -> Result<()> {
+        let n_vocab = self.model.hparams().n_vocab;
+        let Some(&id) = ids.iter().find(|&&id| id >= n_vocab) else { return Ok(()) };
+        let message = format!("token id {id} is not in the vocabulary of {n_vocab} tokens");
+        Err(Error::new(ErrorKind::InvalidOption, message).with("id", u64::from(id)))
+    }
+
+    /// Clears what belonged to the last call and seeds the penalties with the prompt.
+    fn start_sequence(
+        &mut self,
+        ids: &[TokenId],
+        config: &GenerateConfig,
+        sampler: &mut Sampler,
+    ) -> Result<()> {
+        if !config.resume {
+            self.reset();
+        }
+        for &id in self.history.iter().chain(ids) {
+            sampler.accept(id);
+        }
+        self.first_logits.clear();
+        self.stop = StopFilter::new(&config.stop);
+        let stats = &mut self.stats;
+        (stats.prompt_tokens, stats.generated_tokens, stats.reused_tokens) = (0, 0, 0);
+        (stats.prefill_ms, stats.decode_ms, stats.ttft_ms) = (0.0, 0.0, 0.0);
+        stats.update_rates();
+        Ok(())
+    }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
