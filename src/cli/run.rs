@@ -1,0 +1,164 @@
+//! `sluice run`: a prompt in, text out as it comes.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use sluice::TokenId;
+use sluice::error::{Error, ErrorKind, Result};
+use sluice::runtime::native::{NativeHost, block_on};
+use sluice::runtime::{
+    GenerateConfig, OpenConfig, PassProfile, ProfileSink, Prompt, SamplerConfig, Stats,
+};
+
+use super::open::{OpenArgs, never_aborted};
+
+/// Arguments of `sluice run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    open: OpenArgs,
+    /// The prompt
+    #[arg(short, long, value_name = "TEXT", conflicts_with = "ids")]
+    prompt: Option<String>,
+    /// The prompt as token ids, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    ids: Option<Vec<TokenId>>,
+    /// New tokens at most
+    #[arg(short, long, value_name = "N", default_value_t = 64)]
+    n: u32,
+    /// Find special tokens written out in the prompt
+    #[arg(long)]
+    parse_special: bool,
+    /// Go on past end-of-generation tokens
+    #[arg(long)]
+    ignore_eog: bool,
+    /// Always take the likeliest token
+    #[arg(long)]
+    greedy: bool,
+    /// Seed of the sampler
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Temperature; 0 is greedy
+    #[arg(long)]
+    temperature: Option<f32>,
+    /// Keep the k likeliest tokens; 0 keeps all
+    #[arg(long)]
+    top_k: Option<i64>,
+    /// Keep the likeliest tokens that together reach this probability
+    #[arg(long)]
+    top_p: Option<f32>,
+    /// End at this text (may be given several times)
+    #[arg(long)]
+    stop: Vec<String>,
+    /// Print where the time of each pass goes
+    #[arg(long)]
+    profile: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'a> {
+    ids: Vec<TokenId>,
+    text: String,
+    finish_reason: &'static str,
+    stats: &'a Stats,
+}
+
+/// Generates.
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let host = NativeHost::new();
+    let mut engine = args.open.open(OpenConfig::default(), &host)?;
+    if args.open.has_budget() && !args.json {
+        super::say(engine.plan().report().trim_end());
+    }
+    let prompt = match (&args.prompt, &args.ids) {
+        (Some(text), _) => Prompt::Text(text.clone()),
+        (None, Some(ids)) => Prompt::Ids(ids.clone()),
+        (None, None) => {
+            return Err(Error::new(
+                ErrorKind::InvalidOption,
+                "give a prompt with -p TEXT or --ids 1,2,3",
+            ));
+        }
+    };
+    let (mut ids, mut text) = (Vec::new(), String::new());
+    let mut printer = Printer;
+    let sink = args.profile.then_some(&mut printer as &mut dyn ProfileSink);
+    let finish =
+        block_on(engine.generate(&prompt, &args.config(), &host, sink, &mut |chunk, _| {
+            if let Some(sample) = chunk.token {
+                ids.push(sample.id);
+            }
+            text.push_str(chunk.text);
+            if !args.json {
+                show(chunk.text);
+            }
+            ControlFlow::Continue(())
+        }))
+        .map_err(never_aborted)?;
+    if args.json {
+        let finish_reason = finish.stopped_by.reason().name();
+        super::say(&to_json(&Report { ids, text, finish_reason, stats: engine.stats() })?);
+    } else {
+        super::say("");
+    }
+    Ok(())
+}
+
+impl Args {
+    fn config(&self) -> GenerateConfig {
+        let mut sampler = SamplerConfig::default();
+        sampler.seed = self.seed.unwrap_or(sampler.seed);
+        sampler.top_k = self.top_k.unwrap_or(sampler.top_k);
+        sampler.top_p = self.top_p.unwrap_or(sampler.top_p);
+        sampler.temperature = self.temperature.unwrap_or(sampler.temperature);
+        if self.greedy {
+            sampler.temperature = 0.0;
+        }
+        GenerateConfig {
+            max_tokens: self.n,
+            sampler,
+            stop: self.stop.clone(),
+            ignore_eog: self.ignore_eog,
+            parse_special: self.parse_special,
+            ..GenerateConfig::default()
+        }
+    }
+}
+
+/// Prints the profile of each pass to standard error.
+struct Printer;
+
+impl ProfileSink for Printer {
+    #[allow(clippy::print_stderr, reason = "the profile goes beside the text")]
+    fn pass(&mut self, profile: &PassProfile<'_>) {
+        let kind = if profile.prefill { "prefill" } else { "decode" };
+        eprintln!(
+            "{kind} pos {} tokens {} memory {}",
+            profile.pos, profile.n_tokens, profile.memory_bytes
+        );
+        for (layer, times) in profile.layers.iter().enumerate() {
+            eprintln!(
+                "  {layer:>3} load {:>8.3} ms compute {:>8.3} ms",
+                times.load_ms, times.compute_ms
+            );
+        }
+    }
+}
+
+/// One JSON object on one line.
+pub(crate) fn to_json(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot write JSON: {error}")))
+}
+
+#[allow(clippy::print_stdout, reason = "the command's own output")]
+fn show(text: &str) {
+    print!("{text}");
+    // A closed pipe ends the text, not the run.
+    let _ = std::io::stdout().flush();
+}
