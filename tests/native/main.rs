@@ -10,6 +10,7 @@ mod loader;
 mod model;
 mod planner;
 mod quant;
+mod real;
 mod sampler;
 mod source;
 mod tokenizer;

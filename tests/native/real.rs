@@ -1,0 +1,129 @@
+//! Real models against the oracle: every prompt, teacher-forced and free-running. The set-up script fetches the files.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use sluice::model::Precision;
+use sluice::runtime::native::{NativeHost, block_on};
+use sluice::runtime::{Engine, GenerateConfig, OpenConfig, Prompt, SamplerConfig};
+
+use crate::generate::{fixture, logits, open};
+
+#[derive(Deserialize)]
+struct Golden {
+    prompts: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    text: String,
+    parse_special: bool,
+    ids: Vec<u32>,
+    top20: Vec<(u32, f32)>,
+    greedy: Vec<u32>,
+    greedy_margin: Vec<f32>,
+}
+
+fn golden(name: &str) -> Golden {
+    serde_json::from_slice(&std::fs::read(fixture(&format!("real/{name}.json"))).expect("fixture"))
+        .expect("JSON")
+}
+
+fn model(file: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models").join(file);
+    assert!(path.exists(), "{} is missing: run `npm test`, which fetches it", path.display());
+    path
+}
+
+const SMOLLM2: &str = "smollm2-135m-q4_1.gguf";
+
+fn argmax(row: &[f32]) -> u32 {
+    (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).expect("logits")
+        as u32
+}
+
+/// Fed with prompt and golden ids, the likeliest token agrees wherever the oracle's margin is at least `margin`; the top 20
+/// logits after the prompt are within `limit`.
+fn teacher_forced(engine: &mut Engine, case: &Case, margin: f32, limit: f32) {
+    let mut ids = case.ids.clone();
+    ids.extend(&case.greedy[..case.greedy.len() - 1]);
+    let rows = logits(engine, &ids, u32::MAX);
+    let after_prompt = &rows[case.ids.len() - 1..];
+    for (step, (row, &id)) in after_prompt.iter().zip(&case.greedy).enumerate() {
+        if case.greedy_margin[step] >= margin {
+            assert_eq!(
+                argmax(row),
+                id,
+                "{}: step {step}, margin {}",
+                case.name,
+                case.greedy_margin[step]
+            );
+        }
+    }
+    for &(id, expected) in &case.top20 {
+        let found = after_prompt[0][id as usize];
+        assert!(
+            (found - expected).abs() <= limit,
+            "{}: logit of {id} is {found}, expected {expected}",
+            case.name
+        );
+    }
+}
+
+/// Greedy ids agree up to the first step whose margin is below `margin`.
+fn free_running(engine: &mut Engine, case: &Case, margin: f32) {
+    let steps = case.greedy_margin.iter().position(|&m| m < margin).unwrap_or(case.greedy.len());
+    let sampler = SamplerConfig { temperature: 0.0, ..SamplerConfig::default() };
+    let config = GenerateConfig {
+        max_tokens: steps as u32,
+        sampler,
+        ignore_eog: true,
+        parse_special: case.parse_special,
+        ..GenerateConfig::default()
+    };
+    let mut ids = Vec::new();
+    let prompt = Prompt::Text(case.text.clone());
+    block_on(engine.generate(&prompt, &config, &NativeHost::new(), None, &mut |chunk, _| {
+        ids.extend(chunk.token.map(|sample| sample.id));
+        std::ops::ControlFlow::Continue(())
+    }))
+    .expect("generate");
+    assert_eq!(
+        engine.stats().prompt_tokens as usize,
+        case.ids.len(),
+        "{}: tokens of the prompt",
+        case.name
+    );
+    assert_eq!(ids, case.greedy[..steps], "{}", case.name);
+}
+
+#[test]
+fn smollm2_exact_is_the_oracle_on_every_prompt() {
+    let config = OpenConfig {
+        precision: Precision::Exact,
+        all_logits: true,
+        n_ctx: Some(1024),
+        ..OpenConfig::default()
+    };
+    let mut engine = open(&model(SMOLLM2), &config);
+    for case in golden("smollm2").prompts {
+        assert_eq!(
+            engine.tokenizer().encode(&case.text, true, case.parse_special).expect("encode"),
+            case.ids,
+            "{}",
+            case.name
+        );
+        teacher_forced(&mut engine, &case, 1e-3, 5e-4);
+        free_running(&mut engine, &case, 1e-3);
+    }
+}
+
+#[test]
+fn smollm2_fast_agrees_where_the_margin_is_above_one() {
+    let config = OpenConfig { all_logits: true, n_ctx: Some(1024), ..OpenConfig::default() };
+    let mut engine = open(&model(SMOLLM2), &config);
+    for case in golden("smollm2").prompts {
+        teacher_forced(&mut engine, &case, 1.0, 1.5);
+    }
+}
