@@ -44,7 +44,7 @@ enum Parser {
 }
 
 const FIRST_PIECE: u64 = 512 << 10;
-const LARGEST_PIECE: u64 = 4 << 20;
+const LARGEST_PIECE: u64 = 2 << 20;
 const BORDER_BYTES: usize = 64 << 10;
 
 impl HeaderReader {
