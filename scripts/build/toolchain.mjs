@@ -47,7 +47,8 @@ export async function wasmToolchain({ threads }) {
       return { route: 'rustup', cargo: 'cargo', env: { RUSTC_BOOTSTRAP: '1' }, args: buildStd, rustflags: [] };
   }
   if (await hasDebianToolchain()) {
-    const env = { RUSTC_BOOTSTRAP: '1', RUSTC: '/usr/bin/rustc' };
+    // PATH, or rustup's proxies would run as cargo's subcommands.
+    const env = { RUSTC_BOOTSTRAP: '1', RUSTC: '/usr/bin/rustc', PATH: `/usr/bin:${process.env['PATH']}` };
     return { route: 'debian', cargo: '/usr/bin/cargo', env, args: buildStd, rustflags: [`-Clinker=${DEBIAN_LINKER}`] };
   }
   return null;

@@ -3,7 +3,7 @@ import { hasDebianToolchain, hasRustSource, hasRustupTarget, WASM_TARGET } from 
 import { CommandError, probe, run } from '../command.mjs';
 import { aptInstall, canApt } from './apt.mjs';
 
-const DEBIAN_PACKAGES = ['rustc-web', 'cargo-web', 'rust-web-src', 'lld-22'];
+const DEBIAN_PACKAGES = ['rustc-web', 'cargo-web', 'rust-web-clippy', 'rust-web-src', 'lld-22'];
 
 /** Makes sure one route is there and says which. */
 export async function rust() {
@@ -13,9 +13,9 @@ export async function rust() {
     return 'wasm32 target and std source of the rustup toolchain are there';
   if ((await hasRustupTarget()) && (await probe('rustup', ['--version'])) === null)
     return 'wasm32 target is there (no rustup: no builds with threads)';
+  if (await hasDebianToolchain()) return "Debian's rustc-web is there";
   const refused = await byRustup();
   if (refused === null) return 'wasm32 target and std source installed by rustup';
-  if (await hasDebianToolchain()) return "Debian's rustc-web is there (rustup could not install the target)";
   if (!canApt()) {
     throw new Error(
       `the target ${WASM_TARGET} is missing (${refused}): run \`rustup target add ${WASM_TARGET}\`, or as root \`apt-get install ${DEBIAN_PACKAGES.join(' ')}\``,
@@ -33,6 +33,7 @@ async function byRustup() {
     return null;
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
-    return error.output.trim().split('\n').at(-1) || error.message;
+    const lines = error.output.trim().split('\n');
+    return lines.find((line) => line.startsWith('error')) ?? (lines.at(-1) || error.message);
   }
 }
