@@ -24,4 +24,4 @@ pub mod runtime;
 pub type TokenId = u32;
 
 #[cfg(target_arch = "wasm32")]
-mod bindings;
+pub mod bindings;

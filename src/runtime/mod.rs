@@ -23,6 +23,8 @@ pub use crate::model::{KvType, Precision};
 pub use crate::planner::{Letters, parse_size};
 pub use crate::sampler::SamplerConfig;
 pub use crate::source::WeightSource;
+#[cfg(target_arch = "wasm32")]
+pub use crate::source::web;
 pub use config::{GenerateConfig, OpenConfig, Prompt};
 pub use engine::Engine;
 pub use generate::{Chunk, Finish, FinishReason, StoppedBy};

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind};
 #[wasm_bindgen]
 extern "C" {
     /// `Source` of `js/worker/source.ts`.
+    #[wasm_bindgen(typescript_type = "Source")]
     pub type JsSource;
 
     /// How many files.
