@@ -8,13 +8,15 @@ import type {
   Chunk,
   EffectiveConfig,
   GenerateOptions,
+  ModelFacts,
   ModelFile,
   ModelSource,
   OpenOptions,
+  PlanReport,
   Prompt,
   Stats,
 } from './options.js';
-import type { Calls, ModelFacts, News, SourceSpec } from './protocol.js';
+import type { Calls, News, SourceSpec } from './protocol.js';
 import { Client, type Endpoint } from './rpc.js';
 
 /** A worker, or what stands for one in tests. */
@@ -31,6 +33,7 @@ export async function open(source: ModelSource, options: OpenOptions = {}): Prom
   worker.addEventListener('error', (event) => {
     event.preventDefault();
     client.fail(workerError(event));
+    worker.terminate();
   });
   return Engine.connect(worker, client, build, source, options);
 }
@@ -41,6 +44,8 @@ export class Engine {
   readonly config: Readonly<EffectiveConfig>;
   /** Facts of the opened file. */
   readonly model: Readonly<ModelFacts>;
+  /** Where the bytes go. */
+  readonly plan: Readonly<PlanReport>;
   readonly #port: EnginePort;
   readonly #client: Client<Calls, News>;
   #stats: Stats;
@@ -49,8 +54,9 @@ export class Engine {
     this.#port = port;
     this.#client = client;
     this.#stats = opened.stats;
-    this.config = opened.config;
-    this.model = opened.model;
+    this.config = opened.facts.config;
+    this.model = opened.facts.model;
+    this.plan = opened.facts.plan;
   }
 
   /** Opens a model in a worker that runs already; the worker is ended when that fails. */

@@ -12,12 +12,13 @@ export type {
   EngineOptions,
   FinishReason,
   GenerateOptions,
+  ModelFacts,
   ModelFile,
   ModelSource,
   OpenOptions,
+  PlanReport,
   Progress,
   Prompt,
   SamplingOptions,
   Stats,
 } from './options.js';
-export type { ModelFacts } from './protocol.js';

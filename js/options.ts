@@ -175,3 +175,34 @@ export interface EffectiveConfig {
   precision: 'fast' | 'exact';
   threads: number;
 }
+
+/** Facts of the opened file. */
+export interface ModelFacts {
+  architecture: string;
+  name: string | null;
+  layers: number;
+  vocabulary: number;
+  trainedContext: number;
+}
+
+/** The planner's decision: where the bytes go. */
+export interface PlanReport {
+  context: number;
+  batch: number;
+  /** Slots of the ring through which weights stream. */
+  slots: number;
+  slotBytes: number;
+  totalBytes: number;
+  /** The smallest budget that runs the model with these options. */
+  floorBytes: number;
+  budgetBytes: number;
+  /** It does not fit the budget and runs because `force` was given. */
+  forced: boolean;
+  residentBytes: number;
+  /** Weight bytes of a pass. */
+  weightBytes: number;
+  /** Weight bytes that each token reads again. */
+  streamedBytesPerToken: number;
+  /** Bytes by item. */
+  ledger: Readonly<Record<string, number>>;
+}

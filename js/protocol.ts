@@ -1,13 +1,23 @@
 /** Everything that page and engine worker say to each other: one entry a call, with its request, reply and items, and the worker's news. */
 
-import type { BuildName, Chunk, EffectiveConfig, EngineOptions, Progress, SamplingOptions, Stats } from './options.js';
+import type {
+  BuildName,
+  Chunk,
+  EffectiveConfig,
+  EngineOptions,
+  ModelFacts,
+  PlanReport,
+  Progress,
+  SamplingOptions,
+  Stats,
+} from './options.js';
 
 /** The calls. Items come one by one and are flow-controlled. */
 export interface Calls {
   /** Makes the engine; the first call and made once. */
   open: {
     request: { source: SourceSpec; options: EngineOptions; build: BuildName; wasm: string | null };
-    reply: { config: EffectiveConfig; model: ModelFacts; stats: Stats };
+    reply: { facts: Facts; stats: Stats };
     item: never;
   };
   generate: {
@@ -55,11 +65,9 @@ export type SourceSpec =
     }
   | { kind: 'blob'; blobs: readonly Blob[] };
 
-/** Facts of the opened file. */
-export interface ModelFacts {
-  architecture: string;
-  name: string | null;
-  layers: number;
-  vocabulary: number;
-  trainedContext: number;
+/** What stays as it is while the model is open. */
+export interface Facts {
+  config: EffectiveConfig;
+  model: ModelFacts;
+  plan: PlanReport;
 }

@@ -8,7 +8,7 @@ export interface Out<C extends Call> {
   /** Aborts when the caller has lost interest; what the handler then returns or throws is dropped. */
   readonly signal: AbortSignal;
   /** Sends an item. A promise means: wait for it before sending the next. */
-  item(value: C['item'], transfer?: Transferable[]): Promise<void> | undefined;
+  readonly item: (value: C['item'], transfer?: Transferable[]) => Promise<void> | undefined;
 }
 
 /** One handler a call. */

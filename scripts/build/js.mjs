@@ -4,8 +4,9 @@ import path from 'node:path';
 import { run } from '../command.mjs';
 import { bin, pkgDir, root } from '../repo.mjs';
 
-/** The page's half and the worker's half see different globals, so each has its own project. */
-export const projects = ['tsconfig.json', 'js/worker/tsconfig.json'];
+/** The page's half and the worker's half see different globals, so each has its own project. The worker's comes first: the types of
+ * the wasm modules point at files that the other one writes. */
+export const projects = ['js/worker/tsconfig.json', 'tsconfig.json'];
 
 /** Runs the TypeScript compiler on a project. */
 export const tsc = (project, ...args) =>

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Engine, type EnginePort } from '../../js/engine.js';
 import { SluiceError } from '../../js/errors.js';
-import type { ModelSource, OpenOptions, Stats } from '../../js/options.js';
+import type { ModelSource, OpenOptions, PlanReport, Stats } from '../../js/options.js';
 import type { Calls, News } from '../../js/protocol.js';
 import { Client } from '../../js/rpc.js';
 import { type Handlers, Server } from '../../js/rpc-server.js';
@@ -29,7 +29,7 @@ function made(t: TestContext, change: Partial<Handlers<Calls>> = {}): Made {
       requests.push(request);
       const config = { memory: 1, context: 2, batch: 3, kvType: 'f16', precision: 'fast', threads: 1 } as const;
       const model = { architecture: 'llama', name: null, layers: 1, vocabulary: 2, trainedContext: 3 };
-      return Promise.resolve({ config, model, stats: stats(0) });
+      return Promise.resolve({ facts: { config, model, plan: {} as PlanReport }, stats: stats(0) });
     },
     generate(request, { item }) {
       requests.push(request);
