@@ -5,7 +5,8 @@ import { counted, runAsProgram, single, sum } from './tally.mjs';
 export async function native() {
   return sum([
     await single('cargo', ['build', '--quiet', '--release', '--bins']),
-    await counted('cargo', ['test', '--quiet', '--no-fail-fast']),
+    // The tests run real models, which takes optimised code.
+    await counted('cargo', ['test', '--quiet', '--no-fail-fast', '--config', 'profile.test.opt-level=3']),
   ]);
 }
 
