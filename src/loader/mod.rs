@@ -43,7 +43,8 @@ pub use stats::{LoaderStats, Progress, SlotState, SlotView};
 /// How the loader is to work, beside what the plan says.
 #[derive(Debug, Clone, Copy)]
 pub struct LoaderConfig {
-    /// Reads ahead of the pass, as far as there are slots. Without it a tile is read when it is asked for.
+    /// Reads ahead of the pass, as far as there are slots. Without it, and of a source that reads at once, a tile is read when
+    /// it is asked for.
     pub prefetch: bool,
 }
 
@@ -102,7 +103,12 @@ pub struct Loader {
     slots: Box<[Slot]>,
     n_ring: usize,
     slot_bytes: usize,
+    /// Reads of the order start before they are asked for.
     prefetch: bool,
+    /// The source is told what comes next.
+    hints: bool,
+    /// A read has ended when it has started.
+    at_once: bool,
     /// Counts passes, to know a tile of one that was abandoned.
     pass: u64,
     /// Counts reads, to tell which slot was filled first.
@@ -159,7 +165,9 @@ impl Loader {
             _ => 2,
         };
         // With a single slot, reading ahead would take it from the rows that the pass is about to name.
-        let prefetch = config.prefetch && !(n_ring == 1 && uses.iter().any(in_ring));
+        let at_once = source.reads_at_once();
+        let hints = config.prefetch;
+        let prefetch = config.prefetch && !at_once && !(n_ring == 1 && uses.iter().any(in_ring));
         let io = Io::new(source, Rc::new(slots), n_ring + n_rows + residents::MAX_READS);
         Ok(Self {
             directory,
@@ -170,6 +178,8 @@ impl Loader {
             n_ring,
             slot_bytes,
             prefetch,
+            hints,
+            at_once,
             pass: 0,
             stamp: 0,
             expected: Vec::with_capacity(plan.n_batch as usize),
@@ -246,7 +256,9 @@ impl Loader {
             From::Ring { .. } => return,
             From::Rows { slot } => rows::used(&mut self.slots[slot as usize], end),
         }
-        self.read_ahead();
+        if !self.at_once {
+            self.read_ahead();
+        }
     }
 
     /// A future that is ready when a read has ended, or at once when none is under way.
@@ -264,6 +276,7 @@ impl Loader {
             return Err(e);
         }
         self.read_residents();
+        self.settle();
         Ok(self.residents.all_ready())
     }
 

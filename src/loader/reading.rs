@@ -25,27 +25,17 @@ impl Loader {
     /// Reads ahead of the pass as far as there are slots, and on at the residents.
     pub(super) fn read_ahead(&mut self) {
         if self.prefetch {
-            let n_slots = self.n_ring;
-            self.start_several(n_slots, |loader| loader.start_next(false));
+            while self.start_next(false) {}
         }
         self.read_residents();
+        self.settle();
     }
 
-    /// Starts the next reads of residents.
+    /// Starts the next reads of residents: one at a time where the pass waits for the read.
     pub(super) fn read_residents(&mut self) {
-        self.start_several(MAX_READS, |loader| loader.start_chunk(None));
-    }
-
-    /// Starts reads until none may start. A source that reads while it is asked gains nothing from being asked ahead, and
-    /// holds up the pass: of such a one it is one read.
-    fn start_several(&mut self, n: usize, start: impl Fn(&mut Self) -> bool) {
+        let n = if self.at_once { 1 } else { MAX_READS };
         for _ in 0..n {
-            let before = self.io.n_in_flight();
-            if !start(self) {
-                break;
-            }
-            self.settle();
-            if self.io.n_in_flight() <= before {
+            if !self.start_chunk(None) {
                 break;
             }
         }
@@ -59,7 +49,7 @@ impl Loader {
             return false;
         };
         self.start(slot, load_of(&self.directory, &self.ring.order, slot, Content::Read(read)));
-        if self.prefetch
+        if self.hints
             && let Some(coming) = self.ring.coming(HINTED_AHEAD).last()
         {
             let range = self.ring.order.reads[coming as usize].range();

@@ -119,12 +119,15 @@ impl Loader {
             self.settle();
         }
         let (first_slot, found) = self.find_rows(&u, first_row)?;
-        if u.phase == Phase::Embed {
+        if u.phase == Phase::Embed && !self.at_once {
             self.start_expected(use_index, &u, first_row)?;
         }
         let Found::Ready(i, held) = found else { return Ok(None) };
         let held_end = held.first_row + held.n_rows;
-        if held_end < wanted_end && !rows::holds(u.tensor, held_end, self.places_of(&u).1) {
+        if !self.at_once
+            && held_end < wanted_end
+            && !rows::holds(u.tensor, held_end, self.places_of(&u).1)
+        {
             self.start_named(use_index, &u, held_end, wanted_end - held_end, false)?;
         }
         let n_rows = held_end.min(wanted_end) - first_row;

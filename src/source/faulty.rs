@@ -27,6 +27,8 @@ pub struct FaultySource {
 pub enum Delivery {
     /// Before `submit` returns.
     AtOnce,
+    /// When the source is polled next.
+    Soon,
     /// A while later, in a random order that the seed decides.
     Shuffled {
         /// Any number.
@@ -229,6 +231,10 @@ impl WeightSource for FaultySource {
         self.files.get(file as usize).map(|f| f.len() as u64)
     }
 
+    fn reads_at_once(&self) -> bool {
+        self.delivery == Delivery::AtOnce
+    }
+
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let number = self.log.borrow().len() as u64;
         self.log.borrow_mut().push(request);
@@ -241,21 +247,28 @@ impl WeightSource for FaultySource {
     }
 
     fn poll(&self) -> Option<Completion> {
-        if matches!(self.delivery, Delivery::Shuffled { .. })
-            && self.next_random().is_multiple_of(2)
-        {
-            let can_end = self.can_end();
-            if !can_end.is_empty() {
-                let pick = self.next_random() % can_end.len() as u64;
-                self.finish(can_end[usize::try_from(pick).unwrap_or(0)]);
+        match self.delivery {
+            Delivery::Soon => {
+                while let Some(i) = self.can_end().first() {
+                    self.finish(*i);
+                }
             }
+            Delivery::Shuffled { .. } if self.next_random().is_multiple_of(2) => {
+                let can_end = self.can_end();
+                if !can_end.is_empty() {
+                    let pick = self.next_random() % can_end.len() as u64;
+                    self.finish(can_end[usize::try_from(pick).unwrap_or(0)]);
+                }
+            }
+            _ => {}
         }
         self.ended.pop()
     }
 
     fn wake_on_completion(&self, waker: &Waker) {
         self.ended.wake_on_push(waker);
-        if matches!(self.delivery, Delivery::Shuffled { .. }) && !self.can_end().is_empty() {
+        let by_itself = matches!(self.delivery, Delivery::Soon | Delivery::Shuffled { .. });
+        if by_itself && !self.can_end().is_empty() {
             waker.wake_by_ref();
         }
     }

@@ -30,6 +30,10 @@ impl WeightSource for MemorySource {
         self.files.get(file as usize).map(|f| f.len() as u64)
     }
 
+    fn reads_at_once(&self) -> bool {
+        true
+    }
+
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let result = check_range(self, &request).and_then(|start| {
             let from = &self.files[request.file as usize][start..start + request.len];

@@ -77,6 +77,12 @@ pub trait WeightSource: core::fmt::Debug {
     /// Bytes of file `file` where the source can know it without reading (an HTTP server may not say).
     fn file_bytes(&self, file: u32) -> Option<u64>;
 
+    /// Whether a read has ended when `submit` returns. Reading ahead of use then gains nothing: bytes that are read just
+    /// before they are computed on are still in the processor's cache.
+    fn reads_at_once(&self) -> bool {
+        false
+    }
+
     /// Starts a read; its end comes out of [`WeightSource::poll`], be it well, failed or cancelled, exactly once.
     /// A synchronous source has read before this returns.
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>);

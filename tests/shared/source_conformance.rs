@@ -11,10 +11,11 @@ use sluice::error::{Detail, ErrorKind, Result};
 use sluice::source::{Completion, Places, ReadRequest, Ticket, WeightSource};
 
 /// Makes a source of these files.
-pub type Make<'a> = &'a dyn Fn(Vec<Vec<u8>>) -> Pin<Box<dyn Future<Output = Rc<dyn WeightSource>>>>;
+pub(crate) type Make<'a> =
+    &'a dyn Fn(Vec<Vec<u8>>) -> Pin<Box<dyn Future<Output = Rc<dyn WeightSource>>>>;
 
 /// Runs every case; panics in the first that fails, naming it.
-pub async fn source_conforms(make: Make<'_>) {
+pub(crate) async fn source_conforms(make: Make<'_>) {
     knows_its_files(make).await;
     reads_any_range(make).await;
     ends_every_read_once(make).await;

@@ -80,6 +80,10 @@ impl WeightSource for FileSource {
         self.files.get(file as usize).map(|f| f.bytes)
     }
 
+    fn reads_at_once(&self) -> bool {
+        true
+    }
+
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let result = self.read(&request, places);
         self.ended.push(Completion { ticket: request.ticket, result });

@@ -48,6 +48,10 @@ impl WeightSource for MmapSource {
         self.maps.get(file as usize).map(|m| m.len() as u64)
     }
 
+    fn reads_at_once(&self) -> bool {
+        true
+    }
+
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let result = check_range(self, &request).and_then(|start| {
             let from = &self.maps[request.file as usize][start..start + request.len];

@@ -63,7 +63,7 @@ fn assert_named(e: &Error) {
 fn a_read_that_fails_is_one_error_and_then_the_right_bytes() {
     let model = FakeModel::small();
     for set_up in set_ups(&model) {
-        for delivery in [Delivery::AtOnce, Delivery::Shuffled { seed: 3 }] {
+        for delivery in [Delivery::AtOnce, Delivery::Soon, Delivery::Shuffled { seed: 3 }] {
             for read in 0..n_reads(&model, &set_up, delivery) {
                 for fault in [Fault::FailRead { read }, Fault::ShortRead { read, len: 20 }] {
                     let source =

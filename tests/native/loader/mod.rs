@@ -82,7 +82,7 @@ fn residents_are_read_once_and_the_rest_streams() {
     for (residents, n_slots) in [(&all[..], 0), (&all[..], 2), (&partial[..], 1), (&partial[..], 3)]
     {
         let plan = model.plan(n_slots, 700, residents);
-        for delivery in [Delivery::AtOnce, Delivery::Shuffled { seed: 9 }] {
+        for delivery in [Delivery::AtOnce, Delivery::Soon, Delivery::Shuffled { seed: 9 }] {
             let source = Rc::new(FaultySource::new(model.files.clone(), delivery, &[]));
             let mut loader = model.loader(&plan, source.clone());
             for _ in 0..3 {

@@ -17,7 +17,7 @@ const ROWS: [u32; 1] = [3];
 fn reading_wraps_from_the_end_of_a_pass_into_the_next() {
     let model = FakeModel::small();
     for n_slots in 2..=8 {
-        let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::AtOnce, &[]));
+        let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::Soon, &[]));
         let mut loader = model.loader(&model.plan(n_slots, 1500, &[]), source.clone());
         in_time(model.pass(&mut loader, true, &ROWS)).unwrap();
         let first = source.log().iter().find(|r| is_streamed(r)).copied().unwrap();
@@ -55,6 +55,21 @@ fn without_prefetch_every_tile_is_read_when_it_is_asked_for() {
 }
 
 #[test]
+fn a_source_that_reads_at_once_reads_a_tile_when_it_is_asked_for() {
+    let model = FakeModel::small();
+    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::AtOnce, &[]));
+    let mut loader = model.loader(&model.plan(4, 1500, &[]), source.clone());
+    loader.begin_pass(true, &ROWS);
+    assert!(source.log().is_empty(), "nothing was asked for");
+    in_time(model.pass(&mut loader, true, &ROWS)).unwrap();
+    assert_eq!(
+        loader.slots().filter(|s| s.state != SlotState::Free).count(),
+        0,
+        "one slot is enough"
+    );
+}
+
+#[test]
 fn as_many_reads_are_under_way_as_there_are_slots() {
     let model = FakeModel::small();
     for n_slots in 1..=8 {
@@ -77,7 +92,7 @@ fn a_chunk_without_logits_reads_nothing_of_the_head() {
     let model = FakeModel::small();
     let head = model.header.tensors[0].offset
         ..model.header.tensors[0].offset + model.header.tensors[0].n_bytes;
-    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::AtOnce, &[]));
+    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::Soon, &[]));
     let mut loader = model.loader(&model.plan(4, 1500, &[]), source.clone());
     for _ in 0..3 {
         in_time(model.pass(&mut loader, false, &ROWS)).unwrap();
@@ -118,14 +133,14 @@ fn small_tensors_share_reads_of_about_a_megabyte_and_little_is_read_in_vain() {
     let model = model_of_half_megabytes();
     let weights: u64 = model.uses.iter().map(|u| u.bytes()).sum();
     for n_slots in [1, 3] {
-        let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::AtOnce, &[]));
+        let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::Soon, &[]));
         let mut loader = model.loader(&model.plan(n_slots, 2 << 20, &[]), source.clone());
         in_time(model.pass(&mut loader, true, &[])).unwrap();
         drop(loader);
         let log = source.log();
         let n_small = log.iter().filter(|r| r.len < 900_000).count();
         assert_eq!(n_small, 0, "{:?}", log.iter().map(|r| r.len).collect::<Vec<_>>());
-        let one_pass = &log[..log.len() - (n_slots as usize - 1).min(log.len())];
+        let one_pass = &log[..log.len() - n_slots as usize];
         let bytes: u64 = one_pass.iter().map(|r| r.len as u64).sum();
         assert!(bytes <= weights + weights / 16, "{bytes} bytes were read for {weights}");
     }
@@ -136,8 +151,8 @@ fn a_tensor_larger_than_a_slot_is_read_in_equal_parts() {
     let mut model = FakeModel::default();
     let tensor = model.tensor("output.weight", 0, 0, 1024, 5000);
     model.takes(tensor, Phase::Head, false);
-    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::AtOnce, &[]));
-    let mut loader = model.loader(&model.plan(2, 2 << 20, &[]), source.clone());
+    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::Soon, &[]));
+    let mut loader = model.loader(&model.plan(2, 2 << 20, &[]), source);
     let taken = in_time(model.pass(&mut loader, true, &[])).unwrap();
     assert_eq!(taken.len(), 3);
     assert!(taken.iter().all(|t| (1600..1700).contains(&t.n_rows)), "{taken:?}");
