@@ -59,7 +59,7 @@ fn check_rewriting(header: &Header) {
         file.extend_from_slice(bytes);
         Ok(())
     };
-    // A huge alignment is a huge file of padding.
+    // The writer does not pad to huge alignments.
     if header.metadata.get_u64("general.alignment").is_ok_and(|a| a.unwrap_or(32) > 1 << 16) {
         return;
     }

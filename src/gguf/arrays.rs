@@ -1,7 +1,7 @@
 //! Metadata arrays, read as far as the bytes go and taken up again when there are more.
 
 use super::Array;
-use super::cursor::{Cursor, Stop, fail, reserve};
+use super::cursor::{Cursor, Stop, append, fail, reserve};
 use super::parse_error::ParseError;
 
 /// An array that is being read, with the arrays it is nested in.
@@ -160,8 +160,7 @@ fn strings(
     }
     while *left > 0 {
         let string = cursor.unit(Cursor::string)?;
-        reserve(bytes, string.len())?;
-        bytes.extend_from_slice(string);
+        append(bytes, string)?;
         reserve(ends, 1)?;
         // The cursor bounds the header far below 4 GiB.
         ends.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));

@@ -143,6 +143,13 @@ pub(super) fn fail<T>(error: ParseError) -> Result<T, Stop> {
     Err(error.into())
 }
 
+/// Appends `bytes`, or fails if the memory cannot be had.
+pub(super) fn append(vec: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Stop> {
+    reserve(vec, bytes.len())?;
+    vec.extend_from_slice(bytes);
+    Ok(())
+}
+
 /// Room for `n` more elements, or an error instead of the end of the process.
 pub(super) fn reserve<T>(vec: &mut Vec<T>, n: usize) -> Result<(), Stop> {
     let bytes = n.saturating_mul(size_of::<T>()) as u64;

@@ -2,7 +2,7 @@
 //! and stops at the first entry that is not whole. Source: the GGUF specification in ggml's docs.
 
 use super::arrays::ArrayParser;
-use super::cursor::{Cursor, Stop, fail, reserve};
+use super::cursor::{Cursor, Stop, append, fail, reserve};
 use super::directory;
 use super::parse_error::ParseError;
 use super::{Header, Metadata, TensorEntry, TensorType, Value};
@@ -99,7 +99,7 @@ impl GgufParser {
                 [1] => Value::Bool(true),
                 [other] => return cursor.malformed(format!("'{key}' has a bool of {other}")),
             },
-            8 => Value::String(cursor.string()?.into()),
+            8 => Value::String(owned(cursor.string()?)?),
             9 => {
                 self.open = Some((key.to_owned(), ArrayParser::begin(cursor)?));
                 return Ok(());
@@ -176,6 +176,12 @@ fn tensor(cursor: &mut Cursor<'_>) -> Result<TensorEntry, Stop> {
     let ty = GgmlType::from_id(id).map_or(TensorType::Unknown(id), TensorType::Known);
     let offset = cursor.u64()?;
     directory::entry(name, ty, shape, offset)
+}
+
+fn owned(bytes: &[u8]) -> Result<Box<[u8]>, Stop> {
+    let mut copy = Vec::new();
+    append(&mut copy, bytes)?;
+    Ok(copy.into_boxed_slice())
 }
 
 fn text<'a>(cursor: &mut Cursor<'a>, what: &str) -> Result<&'a str, Stop> {

@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use super::cursor::{Cursor, Stop};
+use super::cursor::{Cursor, Stop, append};
 use super::parse_error::ParseError;
 use super::parser::GgufParser;
 use super::{Format, Header, llmw};
@@ -102,13 +102,13 @@ impl HeaderReader {
         let n_tail = self.tail.len();
         if n_tail > 0 {
             let (border, rest) = piece.split_at(piece.len().min(BORDER_BYTES));
-            self.tail.extend_from_slice(border);
+            append(&mut self.tail, border)?;
             let (result, passed) = self.parser.run(&self.tail, self.base, self.file_bytes);
             let Err(Stop::Need(_)) = result else { return result };
             if passed < n_tail {
                 self.base += passed as u64;
                 self.tail.drain(..passed);
-                self.tail.extend_from_slice(rest);
+                append(&mut self.tail, rest)?;
                 let (result, passed) = self.parser.run(&self.tail, self.base, self.file_bytes);
                 self.base += passed as u64;
                 self.tail.drain(..passed);
@@ -120,7 +120,7 @@ impl HeaderReader {
         }
         let (result, passed) = self.parser.run(piece, self.base, self.file_bytes);
         self.base += passed as u64;
-        self.tail = piece[passed..].to_vec();
+        append(&mut self.tail, &piece[passed..])?;
         result
     }
 }

@@ -27,6 +27,7 @@ pub struct ModelWriter<S> {
 
 const ZEROS: [u8; 256] = [0; 256];
 const GGUF_VERSION: u32 = 3;
+const MAX_ALIGNMENT: u64 = 1 << 16;
 
 impl<S: FnMut(&[u8]) -> Result<()>> ModelWriter<S> {
     /// Writes the head of the file: `metadata` and the directory of `tensors`, whose data must follow in that order.
@@ -43,11 +44,9 @@ impl<S: FnMut(&[u8]) -> Result<()>> ModelWriter<S> {
         let (alignment, head) = match format {
             Format::Gguf => {
                 let alignment = metadata.get_u64("general.alignment")?.unwrap_or(32);
-                if !alignment.is_power_of_two() {
-                    return Err(Error::new(
-                        ErrorKind::Misuse,
-                        format!("an alignment of {alignment}"),
-                    ));
+                if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+                    let message = format!("an alignment of {alignment} is not written");
+                    return Err(Error::new(ErrorKind::Misuse, message));
                 }
                 (alignment, gguf_head(metadata, tensors, &sizes, alignment))
             }
