@@ -77,7 +77,8 @@ impl State {
                 // The last token sees most.
                 let seen = self.span(pass, layer, pass.n_tokens - 1).len();
                 let group = (n_head / n_head_kv) as usize;
-                (n_tokens * n_head_kv as usize, seen * group * (2 * head_dim as usize + 16))
+                let cost = seen.saturating_mul(group).saturating_mul(2 * head_dim as usize + 16);
+                (n_tokens * n_head_kv as usize, cost)
             }
             Op::Route { n_expert, n_used, .. } => {
                 of_tokens(n_expert as usize * (16 + n_used as usize))

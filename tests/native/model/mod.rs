@@ -10,5 +10,6 @@ mod cuts;
 mod driver;
 mod goldens;
 mod memory;
+mod noise;
 mod stepper;
 mod windows;
