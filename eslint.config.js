@@ -44,7 +44,11 @@ export default tseslint.config(
   {
     files: ['**/*.mjs', '*.js'],
     languageOptions: { globals: globals.node },
-    rules: { eqeqeq: 'error', 'no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }], 'prefer-const': 'error' },
+    rules: {
+      eqeqeq: 'error',
+      'no-unused-vars': ['error', { varsIgnorePattern: '^_', argsIgnorePattern: '^_' }],
+      'prefer-const': 'error',
+    },
   },
   // These also hold functions that run in a page.
   { files: ['scripts/**/*.mjs', 'tests/browser/**/*.mjs'], languageOptions: { globals: globals.browser } },

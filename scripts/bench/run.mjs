@@ -41,7 +41,13 @@ const pages = {
       let first = 0;
       let last = 0;
       let count = 0;
-      const stream = await wllama.createCompletion({ prompt: text, max_tokens: n, temperature: 0, ignore_eos: true, stream: true });
+      const stream = await wllama.createCompletion({
+        prompt: text,
+        max_tokens: n,
+        temperature: 0,
+        ignore_eos: true,
+        stream: true,
+      });
       for await (const _ of stream) {
         last = performance.now();
         if (count++ === 0) first = last;
@@ -70,12 +76,12 @@ try {
       await opened[name].goto(`${server.origin}/blank`);
       await opened[name].evaluate(start, [`${server.origin}/models/${values.model}`, threads, values.build]);
     }
-    const decode = (name) =>
-      opened[name].evaluate((text, n) => globalThis.decode(text, n), [prompt, Number(values.tokens)]);
+    const decode = (name) => opened[name].evaluate((text, n) => globalThis.decode(text, n), [prompt, Number(values.tokens)]);
     for (const name of Object.keys(pages)) await decode(name); // warm code and caches
     for (let pair = 0; pair < Number(values.pairs); pair++) {
       for (const name of Object.keys(pages)) results[name].push(await decode(name));
-      if (!values.json) console.log(`pair ${pair + 1}: Sluice ${last(results.sluice)} tok/s, wllama ${last(results.wllama)} tok/s`);
+      if (!values.json)
+        console.log(`pair ${pair + 1}: Sluice ${last(results.sluice)} tok/s, wllama ${last(results.wllama)} tok/s`);
     }
   });
 } finally {
@@ -85,7 +91,10 @@ try {
 const ratios = results.sluice.map((rate, pair) => rate / results.wllama[pair]);
 const summary = { sluice: median(results.sluice), wllama: median(results.wllama), ratio: median(ratios) };
 if (values.json) console.log(JSON.stringify({ ...values, ...summary, results }));
-else console.log(`medians: Sluice ${fixed(summary.sluice)} tok/s, wllama ${fixed(summary.wllama)} tok/s, ratio ${fixed(summary.ratio)}`);
+else
+  console.log(
+    `medians: Sluice ${fixed(summary.sluice)} tok/s, wllama ${fixed(summary.wllama)} tok/s, ratio ${fixed(summary.ratio)}`,
+  );
 
 function median(list) {
   const sorted = [...list].sort((a, b) => a - b);

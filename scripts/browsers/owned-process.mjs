@@ -6,8 +6,8 @@ import { withDeadline } from './deadline.mjs';
 const running = new Set();
 
 /** Starts a program; resolves when it runs. `stop()` ends its whole group and waits for it. */
-export async function startOwned(command, args, { env = {}, stdio = ['ignore', 'pipe', 'pipe'] } = {}) {
-  const child = spawn(command, args, { env: { ...process.env, ...env }, stdio, detached: true });
+export async function startOwned(command, args, { cwd, env = {}, stdio = ['ignore', 'pipe', 'pipe'] } = {}) {
+  const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio, detached: true });
   await once(child, 'spawn');
   const ended = once(child, 'exit');
   running.add(child);
