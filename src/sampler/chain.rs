@@ -8,6 +8,7 @@ use super::logit_edits::LogitEdits;
 use super::logprobs::{Logprobs, TokenLogprob};
 use super::mirostat::MirostatState;
 use super::rng::Rng;
+use super::scan;
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -136,40 +137,27 @@ pub(crate) fn collect(
     k: usize,
 ) {
     candidates.clear();
-    let mut above = f32::NEG_INFINITY;
-    each_logit(logits, edits, |token, logit| {
-        // Of equal logits the lower id is before the higher, so an equal one cannot get in any more.
-        if logit > above {
-            if candidates.is_full() {
-                above = candidates.keep_likeliest(k);
-            }
-            if logit > above {
-                candidates.push(logit, token);
-            }
+    let mut least = f32::NEG_INFINITY;
+    // Of equal logits the lower id is before the higher, so an equal one cannot get in any more.
+    scan::each_above(logits, edits, least, |token, logit| {
+        if candidates.is_full() {
+            least = candidates.keep_likeliest(k);
         }
+        if logit > least {
+            candidates.push(logit, token);
+        }
+        least
     });
 }
 
 /// The token of the highest logit that is not banned, the lowest id of equals.
 fn likeliest(logits: &[f32], edits: &[(TokenId, f32)]) -> Option<TokenId> {
-    let (mut best, mut found) = (f32::NEG_INFINITY, None);
-    each_logit(logits, edits, |token, logit| {
-        if logit > best {
-            (best, found) = (logit, Some(token));
-        }
+    let mut found = None;
+    scan::each_above(logits, edits, f32::NEG_INFINITY, |token, logit| {
+        found = Some(token);
+        logit
     });
     found
-}
-
-/// Calls `f` with every token in order of id and its logit, the edited one where there is one.
-fn each_logit(logits: &[f32], edits: &[(TokenId, f32)], mut f: impl FnMut(TokenId, f32)) {
-    let mut from: TokenId = 0;
-    for &(token, logit) in edits {
-        logits[from as usize..token as usize].iter().zip(from..).for_each(|(&l, t)| f(t, l));
-        f(token, logit);
-        from = token + 1;
-    }
-    logits[from as usize..].iter().zip(from..).for_each(|(&l, t)| f(t, l));
 }
 
 fn check_logits(logits: &[f32], n_vocab: usize) -> Result<()> {
@@ -177,9 +165,7 @@ fn check_logits(logits: &[f32], n_vocab: usize) -> Result<()> {
         let message = format!("{} logits for a vocabulary of {n_vocab}", logits.len());
         return Err(Error::new(ErrorKind::Internal, message));
     }
-    // The largest size by its bits: infinity and NaN are above every finite number.
-    let largest = logits.iter().fold(0, |max, x| (x.to_bits() & !SIGN).max(max));
-    if largest < INFINITY {
+    if scan::all_finite(logits) {
         return Ok(());
     }
     let token = logits.iter().position(|x| !x.is_finite()).unwrap_or(0);
@@ -220,5 +206,3 @@ pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
 
 /// With more, the sum of the candidates' weights could overflow.
 const MAX_VOCAB: usize = 1 << 22;
-const SIGN: u32 = 1 << 31;
-const INFINITY: u32 = 0x7f80_0000;

@@ -2,9 +2,10 @@
 
 use super::candidates::Candidates;
 use super::chain::{collect, room};
+use super::scan;
 use crate::TokenId;
 use crate::error::Result;
-use crate::kernels::math::{exp_f64, ln_f64};
+use crate::kernels::math::ln_f64;
 
 /// A token with the natural logarithm of its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,9 +32,8 @@ impl Logprobs {
 
     /// Finds the likeliest tokens of `logits`, and gives the log-probability of `chosen`.
     pub(crate) fn measure(&mut self, logits: &[f32], chosen: TokenId) -> f32 {
-        let max = logits.iter().fold(f32::NEG_INFINITY, |max, &x| if x > max { x } else { max });
-        let sum: f64 = logits.iter().map(|&x| exp_f64(f64::from(x) - f64::from(max))).sum();
-        let log_sum = f64::from(max) + ln_f64(sum);
+        let max = scan::highest(logits);
+        let log_sum = f64::from(max) + ln_f64(scan::sum_of_exp(logits, max));
         #[allow(clippy::cast_possible_truncation, reason = "the rounding is meant")]
         let logprob = |logit: f32| (f64::from(logit) - log_sum) as f32;
         self.top.clear();

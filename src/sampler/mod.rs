@@ -16,6 +16,7 @@ mod dry;
 mod logprobs;
 
 mod rng;
+mod scan;
 
 pub use chain::{Sample, Sampler};
 pub use config::{Mirostat, SamplerConfig};

@@ -1,4 +1,14 @@
 //! The sampler as a whole: the chain's statistics against its definition, goldens that browsers check too, refusals.
+#![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "small numbers of the tests' own"
+)]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "fixtures are files; the reference uses other functions on purpose"
+)]
 
 use serde_json::{Value, json};
 use sluice::error::ErrorKind;

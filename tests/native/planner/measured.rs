@@ -37,7 +37,7 @@ impl WeightSource for Unread {
 }
 
 fn check(model: &PlannedModel, plan: &Plan) {
-    let source = Rc::new(Unread { n_files: model.header.files.len() as u32 });
+    let source = Rc::new(Unread { n_files: u32::try_from(model.header.files.len()).unwrap() });
     let new = || Loader::new(&model.header, &model.uses, plan, source, LoaderConfig::default());
     let (loader, allocated) = measure(new);
     drop(loader.unwrap());
@@ -58,13 +58,13 @@ fn check(model: &PlannedModel, plan: &Plan) {
 #[test]
 fn the_loader_takes_no_more_than_its_ledger() {
     let mut random = Random(3);
-    let mut specs: Vec<_> = (0..40).map(|_| random.spec()).collect();
+    let mut specs: Vec<_> = (0..12).map(|_| random.spec()).collect();
     specs.extend([smollm2(), mixture()]);
     for spec in specs {
         let model = PlannedModel::of(&spec);
         for wishes in [Wishes::default(), random.wishes()] {
             let floor = model.plan(0, Wishes { force: true, ..wishes }).unwrap().floor_bytes;
-            for more in [0, 3_000_000, 40_000_000, 400_000_000] {
+            for more in [0, 3_000_000, 40_000_000] {
                 check(&model, &model.plan(floor + more, wishes).unwrap());
             }
         }
