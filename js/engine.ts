@@ -197,6 +197,7 @@ function isList(source: ModelSource): source is readonly ModelFile[] {
 }
 
 function absoluteUrl(url: string | URL, option: string): string {
+  if (url === '') throw new SluiceError('invalid_option', `'${option}' is empty: give an address`, { key: option });
   try {
     return new URL(url, globalThis.location?.href).href;
   } catch {

@@ -16,7 +16,7 @@ import {
   wishes,
 } from './view';
 
-const DEFAULT_MODEL = '/models/SmolLM2-135M-Instruct.Q4_1.gguf';
+const DEFAULT_MODEL = '/models/smollm2-135m-q4_1.gguf';
 
 interface Opened {
   engine: Engine;
@@ -40,6 +40,7 @@ async function answer(): Promise<void> {
   const { signal } = (controller = new AbortController());
   const wish = wishes();
   showError();
+  startAnswer('');
   showBusy(true);
   try {
     const engine = await engineFor(wish, signal);
