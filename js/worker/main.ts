@@ -66,9 +66,16 @@ self.addEventListener('unhandledrejection', (event) => {
 /** The module is broken and cannot be trusted with another call. */
 function die(thrown: unknown): void {
   const name = thrown instanceof Error ? thrown.name : typeof thrown;
-  const place = wasm?.panicPlace() ?? 'unknown';
-  server.die(new SluiceError('internal', INTERNAL_MESSAGE, { thrown: name, place }));
+  server.die(new SluiceError('internal', INTERNAL_MESSAGE, { thrown: name, place: panicPlace() }));
   self.close();
+}
+
+function panicPlace(): string {
+  try {
+    return wasm?.panicPlace() ?? 'unknown';
+  } catch {
+    return 'unknown'; // a module whose memory is spoilt cannot say
+  }
 }
 
 /** Runs a call of the engine that the caller's signal can stop. */
