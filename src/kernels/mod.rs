@@ -22,6 +22,8 @@
 pub mod math;
 mod operands;
 pub mod scalar;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
 
 use core::ops::Range;
 
@@ -30,32 +32,46 @@ pub use operands::{
     activation_format,
 };
 
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 use scalar as active;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use simd128 as active;
 
 use crate::quant::GgmlType;
 
+/// Elements of scratch that [`matmul`] needs for rows of `n_in` elements, for any number of tokens.
+#[must_use]
+pub const fn matmul_scratch(n_in: usize) -> usize {
+    3 * n_in
+}
+
 /// `out = weights * x` for `n_tokens` columns. F32 activations are the definition of `exact`: a row is decoded into
-/// `row_scratch` (at least `n_in` elements) and multiplied in f32. Q8 activations are `fast`.
+/// `scratch` ([`matmul_scratch`] elements) and multiplied in f32. Q8 activations are `fast`.
 pub fn matmul(
     w: &Weights<'_>,
     x: &Activations<'_>,
     n_tokens: usize,
-    row_scratch: &mut [f32],
+    scratch: &mut [f32],
     out: &mut Out<'_>,
 ) {
     assert_eq!(w.n_in % w.ty.block_elements(), 0, "{}: rows of whole blocks", w.ty);
     assert_eq!(w.bytes.len(), w.n_rows * w.row_bytes(), "weights: {} rows of {}", w.n_rows, w.ty);
-    assert!(row_scratch.len() >= w.n_in, "scratch for a row of {}", w.n_in);
+    assert!(scratch.len() >= matmul_scratch(w.n_in), "scratch for rows of {}", w.n_in);
     if w.n_rows == 0 || n_tokens == 0 {
         return;
     }
     assert!(out.first_row + w.n_rows <= out.stride || n_tokens == 1, "rows of tokens overlap");
     let end = (n_tokens - 1) * out.stride + out.first_row + w.n_rows;
     assert!(out.data.len() >= end, "room for {n_tokens} tokens and {} rows", w.n_rows);
+    if w.n_in == 0 {
+        let tokens = out.data.chunks_mut(out.stride.max(end)).take(n_tokens);
+        tokens.for_each(|data| data[out.first_row..][..w.n_rows].fill(0.0));
+        return;
+    }
     match x {
         Activations::F32(x) => {
             assert_eq!(x.len(), n_tokens * w.n_in, "f32 activations");
-            active::matmul_f32(w, x, row_scratch, out);
+            active::matmul_f32(w, x, scratch, out);
         }
         Activations::Q8(x) => {
             let format = activation_format(w.ty);
@@ -64,7 +80,7 @@ pub fn matmul(
             assert_eq!(x.qs.len(), n_tokens * w.n_in, "int8 activations");
             assert_eq!(x.scales.len(), n_tokens * w.n_in / x.block, "scales of the activations");
             assert_eq!(x.sums.len(), n_tokens * w.n_in / 16, "sums of the activations");
-            active::matmul_q8(w, x, n_tokens, row_scratch, out);
+            active::matmul_q8(w, x, n_tokens, scratch, out);
         }
     }
 }

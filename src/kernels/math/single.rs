@@ -6,9 +6,6 @@ use super::{erf_f64, ln_f64};
 #[inline]
 #[must_use]
 pub fn exp(x: f32) -> f32 {
-    // Beyond these the result is infinity or zero anyway, and the exponent below stays in range. NaN passes.
-    let x = if x > 89.0 { 89.0 } else { x };
-    let x = if x < -104.0 { -104.0 } else { x };
     // x = n ln 2 + r with |r| <= ln 2 / 2. The integer n stands in the low bits of `shifted`.
     let shifted = x * LOG2_E + ROUND;
     let n = shifted - ROUND;
@@ -19,7 +16,11 @@ pub fn exp(x: f32) -> f32 {
     // 2^n in two factors: n reaches from -150 to 128, beyond what one exponent field holds.
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
     let half = n >> 1;
-    (y * power_of_two(half)) * power_of_two(n.wrapping_sub(half))
+    let y = (y * power_of_two(half)) * power_of_two(n.wrapping_sub(half));
+    // Chosen at the end and not clamped before: a compiler may turn `if x > MAX { MAX } else { x }` into the relaxed
+    // minimum of wasm, which treats NaN as the processor likes.
+    let y = if x > EXP_MAX { f32::INFINITY } else { y };
+    if x < EXP_MIN { 0.0 } else { y }
 }
 
 /// Hyperbolic tangent.
@@ -78,19 +79,21 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
+/// Beyond these the result is infinity or zero.
+const EXP_MAX: f32 = 89.0;
+const EXP_MIN: f32 = -104.0;
 /// 1.5 * 2^23: adding it rounds to an integer, ties to even, which then stands in the low bits.
-pub(in crate::kernels) const ROUND: f32 = 12_582_912.0;
-pub(in crate::kernels) const LOG2_E: f32 = core::f32::consts::LOG2_E;
+const ROUND: f32 = 12_582_912.0;
+const LOG2_E: f32 = core::f32::consts::LOG2_E;
 /// 355/512: 9 bits, so that its product with n is exact.
-pub(in crate::kernels) const LN_2_HIGH: f32 = 355.0 / 512.0;
-pub(in crate::kernels) const LN_2_LOW: f32 = -0.000_212_194_44;
+const LN_2_HIGH: f32 = 355.0 / 512.0;
+const LN_2_LOW: f32 = -0.000_212_194_44;
 /// `(e^r - 1 - r) / r^2` by a Chebyshev fit on |r| <= ln 2 / 2; error times r^2 below 8e-9.
-pub(in crate::kernels) const EXP_POLY: [f32; 5] =
-    [0.5, 0.166_665_77, 0.041_666_556, 0.008_363_203, 0.001_392_621_4];
+const EXP_POLY: [f32; 5] = [0.5, 0.166_665_77, 0.041_666_556, 0.008_363_203, 0.001_392_621_4];
 /// `(tanh(x)/x - 1) / x^2` as a polynomial in x^2, by a Chebyshev fit on |x| <= 0.625; relative error below 2e-8.
-pub(in crate::kernels) const TANH_POLY: [f32; 5] =
+const TANH_POLY: [f32; 5] =
     [-0.333_333_3, 0.133_327_7, -0.053_850_91, 0.020_997_18, -0.006_096_714];
-pub(in crate::kernels) const TANH_SMALL: f32 = 0.625;
+const TANH_SMALL: f32 = 0.625;
 /// `-2 sqrt(2/pi)` and `-2 sqrt(2/pi) * 0.044715`.
-pub(in crate::kernels) const GELU_LINEAR: f32 = -1.595_769;
-pub(in crate::kernels) const GELU_CUBIC: f32 = -0.071_354_814;
+const GELU_LINEAR: f32 = -1.595_769;
+const GELU_CUBIC: f32 = -0.071_354_814;

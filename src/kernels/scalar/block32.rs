@@ -99,7 +99,9 @@ fn with_fifth_bits(q: [u8; 32], qh: [u8; 4]) -> [u8; 32] {
     core::array::from_fn(|i| q[i] | ((qh >> i & 1) << 4) as u8)
 }
 
+/// A scale or offset of a block; a NaN counts as an infinity, which the vector kernels can have without a comparison.
 #[inline]
 pub(super) fn half(bits: [u8; 2]) -> f32 {
-    f16_to_f32(u16::from_le_bytes(bits))
+    let x = f16_to_f32(u16::from_le_bytes(bits));
+    if x.is_nan() { f32::INFINITY.copysign(x) } else { x }
 }

@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::quantize::{inverse, largest};
+use super::quantize::{ROUND, inverse, largest};
 use crate::quant::GgmlType;
 
 /// Writes `src` as F32, F16 or Q8_0.
@@ -28,22 +28,16 @@ fn half_of(x: f32) -> f16 {
     f16::from_f32_const(x)
 }
 
-/// The stored step is a half, and what is stored is rounded by that half. It may lie below `max|x| / 127`, much below
-/// where halves are subnormal: then the largest elements saturate.
+/// What is stored is rounded by the stored step, a half. It may lie below `max|x| / 127`, by a third where halves are
+/// subnormal: then the largest elements saturate.
 fn encode_q8_0(x: &[f32; 32], block: &mut [u8; 34]) {
     let d = half_of(largest(x) / 127.0);
     let factor = inverse(d.to_f32_const());
     [block[0], block[1]] = d.to_le_bytes();
     for (q, x) in block[2..].iter_mut().zip(x) {
-        let scaled = x * factor;
-        let rounded = if scaled > 127.0 {
-            127.0
-        } else if scaled < -127.0 {
-            -127.0
-        } else {
-            // Adding and taking away 1.5 * 2^23 rounds to an integer, ties to even.
-            (scaled + 12_582_912.0) - 12_582_912.0
-        };
-        *q = (rounded as i8) as u8;
+        // Adding 1.5 * 2^23 leaves the rounded integer in the low bits.
+        let shifted = x * factor + ROUND;
+        let rounded = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as i32;
+        *q = if shifted.is_nan() { 0 } else { rounded.clamp(-127, 127) as u8 };
     }
 }

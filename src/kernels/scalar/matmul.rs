@@ -7,8 +7,8 @@ use super::dot;
 use crate::quant::{GgmlType, dequantize_row};
 
 /// Every row is decoded once for all tokens.
-pub fn matmul_f32(w: &Weights<'_>, x: &[f32], row_scratch: &mut [f32], out: &mut Out<'_>) {
-    let row = &mut row_scratch[..w.n_in];
+pub fn matmul_f32(w: &Weights<'_>, x: &[f32], scratch: &mut [f32], out: &mut Out<'_>) {
+    let row = &mut scratch[..w.n_in];
     for (r, bytes) in w.rows().enumerate() {
         dequantize_row(w.ty, bytes, row);
         let out = out.data[out.first_row + r..].iter_mut().step_by(out.stride.max(1));
@@ -23,7 +23,7 @@ pub fn matmul_q8(
     w: &Weights<'_>,
     x: &Q8<'_>,
     n_tokens: usize,
-    _row_scratch: &mut [f32],
+    _scratch: &mut [f32],
     out: &mut Out<'_>,
 ) {
     match w.ty {

@@ -37,4 +37,5 @@ pub(super) fn round_to(x: &[f32], factor: f32, qs: &mut [i8]) {
     }
 }
 
-const ROUND: f32 = 12_582_912.0;
+/// 1.5 * 2^23.
+pub(in super::super) const ROUND: f32 = 12_582_912.0;

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
-use crate::kernels::attention_scratch;
+use crate::kernels::{attention_scratch, matmul_scratch};
 use crate::model::config::Shape;
 use crate::model::program::{Buf, Program};
 
@@ -39,7 +39,7 @@ impl Sizes {
             memories,
             rounded: needs.rounded.saturating_mul(n_batch),
             rounded_blocks: needs.rounded_blocks.saturating_mul(n_batch),
-            row: u64::from(needs.row),
+            row: matmul_scratch(needs.row as usize) as u64,
             scores: u64::from(longest).saturating_mul(u64::from(group)).saturating_mul(tile),
             queries: (u64::from(group) * u64::from(needs.head_dim)).saturating_mul(tile),
             tile,
