@@ -1,0 +1,228 @@
+//! Attention against its definition and against f64.
+
+use core::ops::Range;
+
+use sluice::kernels::{
+    self, AttentionOut, KvRows, Queries, Scoring, attention_scratch, kv_encode, scalar,
+};
+use sluice::quant::{GgmlType, dequantize_row};
+use wasm_bindgen_test::wasm_bindgen_test;
+
+use crate::golden;
+use crate::numbers::{Digest, Rng, assert_same};
+
+struct Case {
+    ty: GgmlType,
+    n_heads: usize,
+    head_dim: usize,
+    value_dim: usize,
+    capacity: usize,
+    spans: Vec<Range<usize>>,
+    softcap: Option<f32>,
+    sinks: Option<Vec<f32>>,
+    q: Vec<f32>,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    /// Between heads of a row, so that rows hold more than one head.
+    pad: usize,
+}
+
+impl Case {
+    fn new(
+        ty: GgmlType,
+        [n_heads, head_dim, value_dim]: [usize; 3],
+        spans: Vec<Range<usize>>,
+        seed: u64,
+    ) -> Self {
+        let mut rng = Rng::new(seed);
+        let capacity = spans.iter().map(Range::len).max().unwrap_or(1) + rng.below(3);
+        let block = ty.block_bytes();
+        let mut stored = |dim: usize| {
+            let row: Vec<f32> = rng.activations(capacity * dim);
+            let row_bytes = ty.row_bytes(dim as u64).unwrap() as usize + 2 * block;
+            let mut bytes = vec![0xff; capacity * row_bytes];
+            for (x, bytes) in row.chunks(dim).zip(bytes.chunks_mut(row_bytes)) {
+                kv_encode(ty, x, &mut bytes[block..row_bytes - block]);
+            }
+            bytes
+        };
+        let (keys, values) = (stored(head_dim), stored(value_dim));
+        let q = rng.activations(spans.len() * (n_heads * head_dim + 5));
+        let (softcap, sinks) = match seed % 4 {
+            1 => (Some(20.0), None),
+            2 => (None, Some((0..n_heads).map(|_| rng.activation()).collect())),
+            _ => (None, None),
+        };
+        Self {
+            ty,
+            n_heads,
+            head_dim,
+            value_dim,
+            capacity,
+            spans,
+            softcap,
+            sinks,
+            q,
+            keys,
+            values,
+            pad: block,
+        }
+    }
+
+    fn queries(&self) -> Queries<'_> {
+        let stride = self.n_heads * self.head_dim + 5;
+        Queries { data: &self.q, stride, n_heads: self.n_heads, head_dim: self.head_dim }
+    }
+
+    fn rows<'a>(&self, bytes: &'a [u8]) -> KvRows<'a> {
+        let row_bytes = bytes.len() / self.capacity;
+        KvRows { ty: self.ty, bytes, row_bytes, head_offset: self.pad, capacity: self.capacity }
+    }
+
+    /// `[n_tokens, n_heads, value_dim]`, checked to have the bits of the definition.
+    fn run(&self) -> Vec<f32> {
+        let (k, v, value_dim) = (self.rows(&self.keys), self.rows(&self.values), self.value_dim);
+        let scale = 1.0 / (self.head_dim as f32).sqrt();
+        let scoring = Scoring { scale, softcap: self.softcap, sinks: self.sinks.as_deref() };
+        let longest = self.spans.iter().map(Range::len).max().unwrap();
+        let mut scores = vec![f32::NAN; attention_scratch(self.spans.len(), self.n_heads, longest)];
+        let stride = self.n_heads * value_dim;
+        let mut got = vec![f32::NAN; self.spans.len() * stride];
+        let mut want = got.clone();
+        let mut out = AttentionOut { data: &mut got, stride, value_dim };
+        kernels::attention(&self.queries(), &self.spans, &k, &v, &scoring, &mut scores, &mut out);
+        let mut out = AttentionOut { data: &mut want, stride, value_dim };
+        scalar::attention(&self.queries(), &self.spans, &k, &v, &scoring, &mut scores, &mut out);
+        let (n_tokens, n_heads, dim) = (self.spans.len(), self.n_heads, self.head_dim);
+        assert_same(
+            &got,
+            &want,
+            &format!("{} {n_tokens} tokens, {n_heads} heads of {dim}", self.ty),
+        );
+        self.check_close(&got, scale);
+        got
+    }
+
+    fn check_close(&self, got: &[f32], scale: f32) {
+        let decode = |bytes: &[u8], dim: usize, pos: usize| -> Vec<f64> {
+            let row = &bytes[pos % self.capacity * (bytes.len() / self.capacity) + self.pad..];
+            let mut out = vec![0.0; dim];
+            dequantize_row(
+                self.ty,
+                &row[..self.ty.row_bytes(dim as u64).unwrap() as usize],
+                &mut out,
+            );
+            out.into_iter().map(f64::from).collect()
+        };
+        for (t, span) in self.spans.iter().enumerate() {
+            for h in 0..self.n_heads {
+                let q = &self.q[t * self.queries().stride + h * self.head_dim..][..self.head_dim];
+                let scores: Vec<f64> = span
+                    .clone()
+                    .map(|pos| {
+                        let k = decode(&self.keys, self.head_dim, pos);
+                        let s = q.iter().zip(k).map(|(q, k)| f64::from(*q) * k).sum::<f64>()
+                            * f64::from(scale);
+                        self.softcap.map_or(s, |cap| f64::from(cap) * (s / f64::from(cap)).tanh())
+                    })
+                    .collect();
+                let sink = self.sinks.as_ref().map_or(0.0, |sinks| f64::from(sinks[h]).exp());
+                let sum = scores.iter().map(|s| s.exp()).sum::<f64>() + sink;
+                for d in 0..self.value_dim {
+                    let mut want = 0.0;
+                    for (s, pos) in scores.iter().zip(span.clone()) {
+                        want += s.exp() / sum * decode(&self.values, self.value_dim, pos)[d];
+                    }
+                    let got = f64::from(got[(t * self.n_heads + h) * self.value_dim + d]);
+                    assert!((got - want).abs() < 2e-4, "token {t} head {h}: {got}, in f64 {want}");
+                }
+            }
+        }
+    }
+}
+
+/// A causal block of tokens that ends before `end`, windowed if a window is given.
+fn causal(n_tokens: usize, end: usize, window: Option<usize>) -> Vec<Range<usize>> {
+    (end - n_tokens + 1..=end).map(|end| end - window.unwrap_or(end).min(end)..end).collect()
+}
+
+#[wasm_bindgen_test(unsupported = test)]
+fn attention_follows_the_definition() {
+    for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {
+        let mut digest = Digest::new();
+        let mut seed = 30;
+        let mut run = |dims: [usize; 3], spans: Vec<Range<usize>>| {
+            seed += 1;
+            digest.floats(&Case::new(ty, dims, spans, seed).run());
+        };
+        for n_heads in 1..=5 {
+            run([n_heads, 64, 64], causal(1, 10 + n_heads, None));
+            run([n_heads, 32, 64], causal(7, 9, None));
+        }
+        for positions in 1..=18 {
+            run([3, 64, 64], causal(1, positions, None));
+        }
+        for n_tokens in [2, 4, 9, 17] {
+            run([2, 96, 32], causal(n_tokens, n_tokens + 3, None));
+            run([1, 64, 64], causal(n_tokens, 40, Some(11)));
+        }
+        // Every token sees everything, as in an encoder.
+        run([2, 64, 64], vec![0..13; 13]);
+        run([17, 64, 64], causal(2, 6, None));
+        if ty != GgmlType::Q8_0 {
+            for dim in [1, 3, 7, 16, 17, 20, 33, 80, 100] {
+                run([2, dim, dim], causal(3, 11, None));
+                run([3, dim, dim + 1], causal(1, 9, None));
+            }
+        }
+        golden::check(&format!("attention {ty}"), &digest);
+    }
+}
+
+#[wasm_bindgen_test(unsupported = test)]
+fn a_value_that_is_no_number_shows_in_every_token_that_sees_it() {
+    for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            for in_keys in [true, false] {
+                let mut case = Case::new(ty, [2, 32, 32], causal(4, 8, None), 80);
+                let row_bytes = case.keys.len() / case.capacity;
+                let at = 6 * row_bytes + case.pad..7 * row_bytes - case.pad;
+                let mut row = vec![0.25; 32];
+                row[9] = bad;
+                let bytes = if in_keys { &mut case.keys } else { &mut case.values };
+                kv_encode(ty, &row, &mut bytes[at]);
+                let (k, v) = (case.rows(&case.keys), case.rows(&case.values));
+                let scoring = Scoring { scale: 0.2, softcap: None, sinks: None };
+                let mut scores = vec![0.0; attention_scratch(4, 2, 8)];
+                let (mut got, mut want) = (vec![0.0; 256], vec![0.0; 256]);
+                let mut out = AttentionOut { data: &mut got, stride: 64, value_dim: 32 };
+                kernels::attention(
+                    &case.queries(),
+                    &case.spans,
+                    &k,
+                    &v,
+                    &scoring,
+                    &mut scores,
+                    &mut out,
+                );
+                let mut out = AttentionOut { data: &mut want, stride: 64, value_dim: 32 };
+                scalar::attention(
+                    &case.queries(),
+                    &case.spans,
+                    &k,
+                    &v,
+                    &scoring,
+                    &mut scores,
+                    &mut out,
+                );
+                assert_same(&got, &want, "with a number that is none");
+                // Position 6 is seen by the last two tokens.
+                for (t, out) in got.chunks(64).enumerate() {
+                    let shows = out.iter().any(|x| !x.is_finite());
+                    // A key of minus infinity may mean no weight at all.
+                    assert!(shows == (t >= 2) || in_keys && bad.is_infinite(), "{ty} token {t}");
+                }
+            }
+        }
+    }
+}
