@@ -1,4 +1,5 @@
-// The kernels' frames (tests/kernels) as wasm in real browsers: the same tests in scalar, SIMD128 and relaxed SIMD code.
+// Tests as wasm in real browsers: the kernels' frames (tests/kernels), the same in scalar, SIMD128 and relaxed SIMD code, and
+// what exists in wasm only (tests/wasm).
 // wasm-bindgen's runner serves a page that runs them; our own drivers open it.
 import { once } from 'node:events';
 import { cargoFor, bindgenVersion } from '../build/wasm.mjs';
@@ -11,41 +12,42 @@ import { count, runAsProgram, sum } from './tally.mjs';
 
 // Every engine compiles SIMD128 with a back-end of its own; WebKitGTK has no relaxed SIMD.
 const runs = [
-  ['scalar', ['chromium']],
-  ['simd', ['chromium', 'firefox', 'webkit']],
-  ['relaxed', ['chromium', 'firefox']],
+  ['kernels', 'scalar', ['chromium']],
+  ['kernels', 'simd', ['chromium', 'firefox', 'webkit']],
+  ['kernels', 'relaxed', ['chromium', 'firefox']],
+  ['wasm', 'simd', ['chromium', 'firefox', 'webkit']],
 ];
 
 const DEADLINE_MS = 300_000;
 
-/** Compiles the frames three times and runs them. */
+/** Compiles each of them and runs it. */
 export async function wasm() {
   const counts = [];
-  for (const [build, browsers] of runs) {
-    const file = await compileFrames(build);
+  for (const [tests, build, browsers] of runs) {
+    const file = await compile(tests, build);
     for (const browser of browsers) {
-      const text = await runFrames(file, browser).catch((error) => `${error.message}\ntest result: FAILED. 0 passed; 1 failed`);
+      const text = await runIn(browser, file).catch((error) => `${error.message}\ntest result: FAILED. 0 passed; 1 failed`);
       const counted = count(text);
       if (counted.failed > 0) console.log(withoutStacks(text));
-      console.log(`wasm: kernels, ${build} in ${browser}: ${counted.passed} passed, ${counted.failed} failed`);
+      console.log(`wasm: ${tests}, ${build} in ${browser}: ${counted.passed} passed, ${counted.failed} failed`);
       counts.push(counted);
     }
   }
   return sum(counts);
 }
 
-async function compileFrames(build) {
+async function compile(tests, build) {
   const { cargo, args, env } = await cargoFor(build);
-  const options = ['test', '--quiet', '--no-run', '--test', 'kernels', '--message-format=json-render-diagnostics', ...args];
+  const options = ['test', '--quiet', '--no-run', '--test', tests, '--message-format=json-render-diagnostics', ...args];
   const output = await run(cargo, options, { captureStdout: true, env });
   const artifacts = output
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-  return artifacts.find(({ executable, target }) => executable && target.name === 'kernels').executable;
+  return artifacts.find(({ executable, target }) => executable && target.name === tests).executable;
 }
 
-async function runFrames(file, name) {
+async function runIn(name, file) {
   const runner = await findBindgen('wasm-bindgen-test-runner', await bindgenVersion());
   if (!runner) throw new Error('wasm-bindgen-test-runner is not here: run `npm run setup`');
   const env = { NO_HEADLESS: '1', WASM_BINDGEN_USE_BROWSER: '1', WASM_BINDGEN_TEST_ADDRESS: '127.0.0.1:0' };

@@ -3,8 +3,7 @@
 
 mod js_source;
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 use std::task::Waker;
@@ -14,22 +13,15 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use self::js_source::error_from_js;
-use super::{Completion, Places, ReadRequest, WeightSource};
-use crate::error::{Error, ErrorKind};
+use super::ended::EndedReads;
+use super::{Completion, Places, ReadRequest, WeightSource, dropped, read_failed};
 
 pub use self::js_source::JsSource;
 
 /// A [`WeightSource`] whose bytes come from JS.
 pub struct WebSource {
     js: JsSource,
-    ended: Rc<Ended>,
-}
-
-/// Reads that have ended and who waits for them.
-#[derive(Default)]
-struct Ended {
-    completions: RefCell<VecDeque<Completion>>,
-    wakers: RefCell<Vec<Waker>>,
+    ended: Rc<EndedReads>,
 }
 
 impl WebSource {
@@ -51,6 +43,11 @@ impl WeightSource for WebSource {
 
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
         let ReadRequest { ticket, file, offset, len } = request;
+        if offset.checked_add(len as u64).is_none_or(|end| end > MAX_SAFE_OFFSET) {
+            let result = Err(read_failed(&request, "no file is that long"));
+            self.ended.push(Completion { ticket, result });
+            return;
+        }
         let placed = Rc::new(Cell::new(0));
         let sink = {
             let (places, placed) = (Rc::clone(places), Rc::clone(&placed));
@@ -68,9 +65,7 @@ impl WeightSource for WebSource {
         spawn_local(async move {
             let result = match JsFuture::from(reading).await {
                 Ok(_) if placed.get() == len => Ok(()),
-                Ok(_) => {
-                    Err(Error::new(ErrorKind::SourceFailed, "nobody waits for this read any more"))
-                }
+                Ok(_) => Err(dropped(&request)),
                 Err(thrown) => Err(error_from_js(&thrown)),
             };
             drop(sink);
@@ -79,14 +74,11 @@ impl WeightSource for WebSource {
     }
 
     fn poll(&self) -> Option<Completion> {
-        self.ended.completions.borrow_mut().pop_front()
+        self.ended.pop()
     }
 
     fn wake_on_completion(&self, waker: &Waker) {
-        let mut wakers = self.ended.wakers.borrow_mut();
-        if !wakers.iter().any(|known| known.will_wake(waker)) {
-            wakers.push(waker.clone());
-        }
+        self.ended.wake_on_push(waker);
     }
 
     fn cancel_all(&self) {
@@ -104,13 +96,8 @@ impl fmt::Debug for WebSource {
     }
 }
 
-impl Ended {
-    fn push(&self, completion: Completion) {
-        self.completions.borrow_mut().push_back(completion);
-        let wakers = self.wakers.take();
-        wakers.into_iter().for_each(Waker::wake);
-    }
-}
+/// Beyond it a number of JS no longer names every byte.
+const MAX_SAFE_OFFSET: u64 = (1 << 53) - 1;
 
 /// A byte count that JS holds as a number.
 #[allow(
