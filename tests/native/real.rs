@@ -37,6 +37,7 @@ fn model(file: &str) -> PathBuf {
 }
 
 const SMOLLM2: &str = "smollm2-135m-q4_1.gguf";
+const GEMMA3: &str = "gemma3-270m-q4_k_m.gguf";
 
 fn argmax(row: &[f32]) -> u32 {
     (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).expect("logits")
@@ -98,32 +99,48 @@ fn free_running(engine: &mut Engine, case: &Case, margin: f32) {
     assert_eq!(ids, case.greedy[..steps], "{}", case.name);
 }
 
-#[test]
-fn smollm2_exact_is_the_oracle_on_every_prompt() {
+fn exact_is_the_oracle(file: &str, name: &str) {
     let config = OpenConfig {
         precision: Precision::Exact,
         all_logits: true,
         n_ctx: Some(1024),
         ..OpenConfig::default()
     };
-    let mut engine = open(&model(SMOLLM2), &config);
-    for case in golden("smollm2").prompts {
-        assert_eq!(
-            engine.tokenizer().encode(&case.text, true, case.parse_special).expect("encode"),
-            case.ids,
-            "{}",
-            case.name
-        );
+    let mut engine = open(&model(file), &config);
+    for case in golden(name).prompts {
+        let ids = engine.tokenizer().encode(&case.text, true, case.parse_special);
+        assert_eq!(ids.expect("encode"), case.ids, "{}", case.name);
         teacher_forced(&mut engine, &case, 1e-3, 5e-4);
         free_running(&mut engine, &case, 1e-3);
     }
 }
 
+/// `limit` is loose: rounding activations to 8 bits moves single logits by up to 1.6 here, as it does in llama.cpp (0.2 to
+/// 1.2 on these prompts); a wrong kernel moves them by far more, and the likeliest token with them.
+fn fast_agrees(file: &str, name: &str, limit: f32) {
+    let config = OpenConfig { all_logits: true, n_ctx: Some(1024), ..OpenConfig::default() };
+    let mut engine = open(&model(file), &config);
+    for case in golden(name).prompts {
+        teacher_forced(&mut engine, &case, 1.0, limit);
+    }
+}
+
+#[test]
+fn smollm2_exact_is_the_oracle_on_every_prompt() {
+    exact_is_the_oracle(SMOLLM2, "smollm2");
+}
+
 #[test]
 fn smollm2_fast_agrees_where_the_margin_is_above_one() {
-    let config = OpenConfig { all_logits: true, n_ctx: Some(1024), ..OpenConfig::default() };
-    let mut engine = open(&model(SMOLLM2), &config);
-    for case in golden("smollm2").prompts {
-        teacher_forced(&mut engine, &case, 1.0, 1.5);
-    }
+    fast_agrees(SMOLLM2, "smollm2", 1.5);
+}
+
+#[test]
+fn gemma3_exact_is_the_oracle_on_every_prompt() {
+    exact_is_the_oracle(GEMMA3, "gemma3");
+}
+
+#[test]
+fn gemma3_fast_agrees_where_the_margin_is_above_one() {
+    fast_agrees(GEMMA3, "gemma3", 2.0);
 }
