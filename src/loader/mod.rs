@@ -1,7 +1,8 @@
 //! From bytes in files to tiles in the order of use: resident rows that are read once, and a ring of slots through which the
 //! rest streams in every pass, read ahead as far as there are slots and from the end of one pass into the next.
 //!
-//! It knows uses, rows and bytes: nothing of transformers or number formats. It is the only user of sources.
+//! It knows uses, rows and bytes, nothing of transformers; of number formats only how a row becomes f32, where the model was
+//! built for that. It is the only user of sources.
 
 mod directory;
 mod inbox;
@@ -203,7 +204,8 @@ impl Loader {
         let room = self.expected.capacity();
         self.expected.extend_from_slice(&tokens[..tokens.len().min(room)]);
         self.expected_at = 0;
-        self.ring.begin(head);
+        let Self { slots, io, n_ring, .. } = self;
+        self.ring.begin(head, &mut slots[..*n_ring], |slot| io.slots.close(slot));
         self.read_ahead();
     }
 

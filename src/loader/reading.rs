@@ -49,11 +49,8 @@ impl Loader {
             return false;
         };
         self.start(slot, load_of(&self.directory, &self.ring.order, slot, Content::Read(read)));
-        if self.hints
-            && let Some(coming) = self.ring.coming(HINTED_AHEAD).last()
-        {
-            let range = self.ring.order.reads[coming as usize].range();
-            self.io.source.will_need(range.file, range.offset, range.len as u64);
+        if let Some(coming) = self.ring.coming(HINTED_AHEAD).last() {
+            self.hint(self.ring.order.reads[coming as usize].range());
         }
         true
     }
@@ -76,11 +73,20 @@ impl Loader {
             return false;
         };
         self.start(window, load_of_rows(&self.directory, &rows, span));
+        if let Some(rows) = self.residents.coming() {
+            self.hint(self.directory.range(rows.tensor, rows.first_row, rows.n_rows));
+        }
         true
     }
 
     fn start(&self, slot: u32, load: Load) {
         self.io.start(slot, read_into(load.span, load.range.len), load.range);
+    }
+
+    fn hint(&self, range: FileRange) {
+        if self.hints {
+            self.io.source.will_need(range.file, range.offset, range.len as u64);
+        }
     }
 
     /// Takes note of the reads that have ended.

@@ -157,6 +157,13 @@ impl Residents {
         Some(self.describe(window, chunk))
     }
 
+    /// The rows of the chunk that is read next.
+    pub(super) fn coming(&self) -> Option<ResidentRun> {
+        let n = self.next as usize;
+        let ahead = self.chunks[n..].iter().position(|c| c.state == ChunkState::Unread)?;
+        Some(self.describe(0, u32::try_from(n + ahead).ok()?).rows)
+    }
+
     /// The read in a window has ended; gives back its chunk's rows and place, for messages and conversion.
     pub(super) fn end(&mut self, window: u32, result: impl FnOnce(&Start) -> Result<()>) -> bool {
         let i = (window - self.first_window) as usize;
@@ -172,7 +179,8 @@ impl Residents {
             Err(e) => {
                 *state = ChunkState::Unread;
                 self.next = self.next.min(chunk);
-                if !self.cancelled[i] && self.failed.is_none() {
+                // The newest error stands; the chunk of an older one is read again when its rows are asked for.
+                if !self.cancelled[i] {
                     self.failed = Some((chunk, e));
                 }
             }

@@ -63,12 +63,16 @@ impl Ring {
         self.piece == self.order.n_pieces(self.head)
     }
 
-    /// The first piece of a pass comes next; what has been read for it already stays.
-    pub(super) fn begin(&mut self, head: bool) {
+    /// The first piece of a pass comes next; what has been read for it already stays. What failed meanwhile may work by
+    /// now, and is read again without a word.
+    pub(super) fn begin(&mut self, head: bool, slots: &mut [Slot], close: impl FnMut(u32)) {
         debug_assert!(
             self.pass_is_over() && self.next_pass,
             "a pass begins after the last one is over"
         );
+        if self.queue.iter().any(|slot| matches!(slots[*slot as usize].state, State::Failed(_))) {
+            self.abandon(slots, close);
+        }
         (self.piece, self.read, self.asked) = (0, 0, false);
         self.head = head;
         self.next_pass = false;

@@ -95,6 +95,42 @@ fn a_bad_byte_on_the_medium_fails_as_often_as_it_is_read() {
 }
 
 #[test]
+fn several_bad_places_are_told_one_after_the_other() {
+    let model = FakeModel::small();
+    for set_up in set_ups(&model) {
+        for delivery in [Delivery::AtOnce, Delivery::Soon, Delivery::Shuffled { seed: 8 }] {
+            let fault = |tensor: usize| {
+                let offset = model.header.tensors[tensor].offset + 150;
+                Fault::FailAtByte { file: 0, offset, times: 2 }
+            };
+            let source =
+                FaultySource::new(model.files.clone(), delivery, &[fault(3), fault(5), fault(7)]);
+            let errors = three_passes(&model, &mut loader(&model, &set_up, Rc::new(source)));
+            assert!((1..=6).contains(&errors.len()), "{errors:?}");
+            errors.iter().for_each(assert_named);
+        }
+    }
+}
+
+#[test]
+fn a_failure_between_two_passes_is_tried_again_in_the_second() {
+    let model = FakeModel::small();
+    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::Soon, &[]));
+    let mut loader = model.loader(&model.plan(1, 1500, &[]), source.clone());
+    let first =
+        in_time(model.pass(&mut loader, true, &NAMED)).map(|_| source.log().len() as u64).unwrap();
+    drop(loader);
+    let fault = Fault::FailRead { read: first - 1 };
+    let source = Rc::new(FaultySource::new(model.files.clone(), Delivery::Soon, &[fault]));
+    let mut loader = model.loader(&model.plan(1, 1500, &[]), source.clone());
+    for _ in 0..2 {
+        in_time(model.pass(&mut loader, true, &NAMED)).unwrap();
+    }
+    let [failed, again] = [first - 1, first].map(|read| source.log()[read as usize].offset);
+    assert_eq!(failed, again, "the read that failed was made again");
+}
+
+#[test]
 fn wrong_bytes_change_nothing_but_themselves() {
     let model = FakeModel::small();
     let offset = model.files[0].len() as u64 / 2;
