@@ -6,7 +6,7 @@ use super::invalid;
 use crate::TokenId;
 use crate::error::Result;
 
-/// All tokens. About 13 bytes a token beside the texts themselves.
+/// All tokens. 11 bytes a token beside the texts themselves.
 #[derive(Debug, Default)]
 pub(super) struct Vocab {
     bytes: Box<[u8]>,

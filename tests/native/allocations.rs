@@ -9,6 +9,8 @@ use std::cell::Cell;
 pub(crate) struct Allocated {
     /// Most bytes that were live at once, over those live at the start.
     pub(crate) peak_bytes: usize,
+    /// Bytes that are still live, over those live at the start.
+    pub(crate) live_bytes: usize,
     /// Calls that took or grew memory.
     pub(crate) n_allocations: usize,
 }
@@ -20,7 +22,8 @@ pub(crate) fn measure<T>(f: impl FnOnce() -> T) -> (T, Allocated) {
     CALLS.set(0);
     let value = f();
     let peak_bytes = PEAK.get().saturating_sub(before).try_into().unwrap_or(0);
-    (value, Allocated { peak_bytes, n_allocations: CALLS.get() })
+    let live_bytes = (LIVE.get() - before).try_into().unwrap_or(0);
+    (value, Allocated { peak_bytes, live_bytes, n_allocations: CALLS.get() })
 }
 
 /// Runs `f` on this thread with an allocator that refuses every piece of `n_bytes` or more.

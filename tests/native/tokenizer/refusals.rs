@@ -1,4 +1,4 @@
-//! What the tokenizer refuses, and with which words. Ids and texts are compared in `tests/tokenizer`.
+//! What the tokenizer refuses, and with which words; small vocabularies of each kind.
 
 use sluice::gguf::{Array, Metadata, Value};
 use sluice::tokenizer::Tokenizer;
