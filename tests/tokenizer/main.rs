@@ -2,4 +2,7 @@
 
 mod fixtures;
 mod golden;
+#[cfg(not(target_arch = "wasm32"))]
+mod long_texts;
 mod pretokenizers;
+mod properties;
