@@ -1,5 +1,5 @@
 // Tests as wasm in real browsers: the kernels' frames (tests/kernels), the same in scalar, SIMD128 and relaxed SIMD code, and
-// what exists in wasm only (tests/wasm).
+// what exists in wasm only (tests/wasm), and the tokenizer in one browser (tests/tokenizer, tests/opening).
 // wasm-bindgen's runner serves a page that runs them; our own drivers open it.
 import { once } from 'node:events';
 import { cargoFor, bindgenVersion } from '../build/wasm.mjs';
@@ -16,6 +16,8 @@ const runs = [
   ['kernels', 'simd', ['chromium', 'firefox', 'webkit']],
   ['kernels', 'relaxed', ['chromium', 'firefox']],
   ['wasm', 'simd', ['chromium', 'firefox', 'webkit']],
+  ['tokenizer', 'simd', ['chromium']],
+  ['opening', 'simd', ['chromium']],
 ];
 
 const DEADLINE_MS = 300_000;
