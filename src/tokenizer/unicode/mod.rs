@@ -1,8 +1,7 @@
 //! What the splitting rules ask of a character: its general category in eight classes, and the pieces of
 //! normalisation that BERT vocabularies need. It knows Unicode only.
 //!
-//! Tables of our own instead of a crate: they hold the Unicode version of llama.cpp (a newer one splits newly assigned
-//! letters elsewhere) and only the eight classes; see the module's parent for the sizes that were compared.
+//! Tables of our own instead of a crate: they hold the Unicode version of llama.cpp, and only the eight classes.
 
 mod table;
 
