@@ -194,6 +194,12 @@ pub fn gelu_mul(gate: &mut [f32], up: &[f32]) {
     active::gelu_mul(gate, up);
 }
 
+/// `gate = g * sigmoid(1.702 g) * (u + 1)`, where `g` is `gate` up to 7 and `u` is `up` between -7 and 7.
+pub fn clamped_silu_mul(gate: &mut [f32], up: &[f32]) {
+    assert_eq!(gate.len(), up.len(), "vectors of equal length");
+    scalar::clamped_silu_mul(gate, up);
+}
+
 /// `x = e^(x - max) / sum`, the sum over 16 partial sums. Attention has its own order.
 pub fn softmax(x: &mut [f32]) {
     active::softmax(x);

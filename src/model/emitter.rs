@@ -3,8 +3,7 @@
 
 use super::config::Precision;
 use super::failure::ModelFailure;
-use super::hparams::Hparams;
-use super::hparams::RopeHparams;
+use super::hparams::{Hparams, RopeHparams, RopeScaling};
 use super::program::{
     Buf, MAX_PARTS, Op, Part, Program, Projection, RopeId, Rows, Scope, Step, VectorId,
 };
@@ -27,6 +26,15 @@ pub(crate) struct Vector {
     pub(crate) len: u32,
     /// Whether its values divide.
     pub(crate) divides: bool,
+}
+
+/// Whether a tensor can be absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It is used if the file has it.
+    Optional,
+    /// Without it the model is refused.
+    Required,
 }
 
 /// What comes out of an [`Emitter`].
@@ -130,20 +138,7 @@ impl<'a> Emitter<'a> {
     /// A tensor that is read once and kept as f32.
     pub(crate) fn vector(&mut self, name: &str, shape: &[u32]) -> Result<VectorId> {
         let tensor = self.tensors.require(name, shape)?;
-        Ok(self.keep(name, tensor))
-    }
 
-    /// Like [`Self::vector`], for one that the file may lack.
-    pub(crate) fn optional_vector(
-        &mut self,
-        name: &str,
-        shape: &[u32],
-    ) -> Result<Option<VectorId>> {
-        let tensor = self.tensors.find(name, shape)?;
-        Ok(tensor.map(|tensor| self.keep(name, tensor)))
-    }
-
-    fn keep(&mut self, name: &str, tensor: Tensor) -> VectorId {
         self.open_uses.push(Use {
             tensor: tensor.index,
             first_row: 0,
@@ -154,7 +149,7 @@ impl<'a> Emitter<'a> {
         });
         let len = tensor.n_in.saturating_mul(tensor.n_rows);
         self.vectors.push(Vector { name: name.into(), ty: tensor.ty, len, divides: false });
-        VectorId(index_of_last(&self.vectors))
+        Ok(VectorId(index_of_last(&self.vectors)))
     }
 
     /// The rotary embedding that the file describes, factors in tensors included.
@@ -176,13 +171,25 @@ impl<'a> Emitter<'a> {
         Ok(self.rope(hp, pairing, factors))
     }
 
-    /// Another rotary embedding.
-    pub(crate) fn rope(
+    /// The rotary embedding of windowed layers: they see no further than they were trained, so their positions are not
+    /// scaled, and their base is the file's own for them or `freq_base`. Without a window it is `global`.
+    pub(crate) fn window_rope(
         &mut self,
-        hp: &RopeHparams,
+        global: RopeId,
         pairing: RopePairing,
-        factors: RopeFactors,
+        freq_base: f32,
     ) -> RopeId {
+        let hp = &self.hp.rope;
+        if self.hp.n_window.is_none() {
+            return global;
+        }
+        let freq_base = hp.freq_base_window.unwrap_or(freq_base);
+        let unscaled =
+            RopeHparams { freq_base, scaling: RopeScaling::None, attn_factor: 1.0, ..hp.clone() };
+        self.rope(&unscaled, pairing, RopeFactors::None)
+    }
+
+    fn rope(&mut self, hp: &RopeHparams, pairing: RopePairing, factors: RopeFactors) -> RopeId {
         self.program.ropes.push(Rope::new(hp, pairing, factors));
         let rope = RopeId(index_of_last(&self.program.ropes));
         self.push(Op::RopeTable { rope });
@@ -237,8 +244,15 @@ impl<'a> Emitter<'a> {
         let tensor = self.tensors.require(name, &[n_in, n_rows.unwrap_or(u32::MAX)])?;
         let block = self.round_for(&tensor, input, Rows::Tokens);
         let use_index = self.add_use(&tensor, false);
-        let projection =
-            Projection { use_index, ty: tensor.ty, n_in, n_rows: tensor.n_rows, input, block };
+        let projection = Projection {
+            use_index,
+            ty: tensor.ty,
+            n_in,
+            n_rows: tensor.n_rows,
+            input,
+            block,
+            bias: None,
+        };
         let mut padded = [Part { output: input, n_rows: 0 }; MAX_PARTS];
         padded[..parts.len()].copy_from_slice(parts);
         let n_parts = u32::try_from(parts.len()).unwrap_or(0);
@@ -265,9 +279,16 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// Adds the vector `name` to each row of `buf`, if the file has it.
-    pub(crate) fn optional_bias(&mut self, name: &str, buf: Buf, width: u32) -> Result<()> {
-        if let Some(vector) = self.optional_vector(name, &[width])? {
+    /// Adds the vector `name` to each row of `buf`, if the file has it or must have it.
+    pub(crate) fn bias(
+        &mut self,
+        name: &str,
+        buf: Buf,
+        width: u32,
+        presence: Presence,
+    ) -> Result<()> {
+        if presence == Presence::Required || self.tensors.has(name) {
+            let vector = self.vector(name, &[width])?;
             self.push(Op::Bias { buf, vector, width });
         }
         Ok(())

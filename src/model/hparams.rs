@@ -159,6 +159,18 @@ impl Hparams {
         })
     }
 
+    /// Refuses a RoPE base of its own for windowed layers, where the architecture has none.
+    pub(crate) fn require_one_rope_base(&self) -> core::result::Result<(), ModelFailure> {
+        match self.rope.freq_base_window.filter(|&base| base != self.rope.freq_base) {
+            None => Ok(()),
+            Some(base) => Err(ModelFailure::KeyUnsupported {
+                key: format!("{}.rope.freq_base_swa", self.arch),
+                found: base.to_string(),
+                why: "all layers of this architecture have one base",
+            }),
+        }
+    }
+
     /// The value of a key that the architecture cannot do without.
     pub(crate) fn require<T: Copy>(
         &self,
@@ -250,6 +262,14 @@ impl ExpertHparams {
                 &n_expert_used.to_string(),
                 "there are not so many experts",
             ));
+        }
+        // Softmax is what the router's opinion goes through; 1 is its number.
+        if let Some(n) = keys.whole("expert_gating_func", u32::MAX)?.filter(|&n| n > 1) {
+            return Err(keys.unsupported("expert_gating_func", &n.to_string(), "only softmax is"));
+        }
+        if let Some(x) = keys.number("expert_weights_scale")?.filter(|&x| x != 0.0 && x != 1.0) {
+            let why = "the experts' weights are not scaled";
+            return Err(keys.unsupported("expert_weights_scale", &x.to_string(), why));
         }
         let n_ff_expert = keys.count("expert_feed_forward_length", MAX_WIDTH)?.unwrap_or(n_ff);
         Ok(Some(Self { n_expert, n_expert_used, n_ff_expert }))

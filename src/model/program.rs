@@ -72,6 +72,8 @@ pub(crate) struct Projection {
     pub(crate) input: Buf,
     /// Values of the block that the activations were rounded by; `None`: they are f32.
     pub(crate) block: Option<u32>,
+    /// A value for each row that is added, for projections of experts.
+    pub(crate) bias: Option<VectorId>,
 }
 
 /// Rows of a projection that go to one buffer.
@@ -90,6 +92,19 @@ pub(crate) enum Gating {
     Silu,
     /// `gelu(gate) * up`, the form with tanh.
     Gelu,
+    /// `gate * sigmoid(1.702 gate) * (up + 1)`, both clamped.
+    ClampedSilu,
+}
+
+/// How attention makes scores.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ScoringRule {
+    /// Factor of the products of queries and keys.
+    pub(crate) scale: f32,
+    /// Soft cap of the scores.
+    pub(crate) softcap: Option<f32>,
+    /// A score for each head that takes part in the softmax and has no value.
+    pub(crate) sinks: Option<VectorId>,
 }
 
 /// What the rows of an operation are.
@@ -121,6 +136,8 @@ pub(crate) enum Weighting {
     Probability,
     /// By those, divided by their sum over the chosen ones.
     Normalized,
+    /// By the softmax over the chosen ones alone.
+    SoftmaxOfChosen,
 }
 
 /// One operation. `width` is in values of f32.
@@ -147,14 +164,7 @@ pub(crate) enum Op {
     /// Keys and values into the cache.
     KvWrite { layer: u32 },
     /// Attention of every query over the cache, into the place of the query.
-    Attend {
-        layer: u32,
-        n_head: u32,
-        n_head_kv: u32,
-        head_dim: u32,
-        scale: f32,
-        softcap: Option<f32>,
-    },
+    Attend { layer: u32, n_head: u32, n_head_kv: u32, head_dim: u32, scoring: ScoringRule },
     /// `gate = f(gate) * up`.
     Combine { gating: Gating, rows: Rows, width: u32 },
     /// `residual += scale * hidden`.

@@ -13,7 +13,7 @@ mod quantize;
 mod reduce;
 mod rope;
 
-pub use activation::{gelu, gelu_mul, silu, silu_mul, softcap, softmax};
+pub use activation::{clamped_silu_mul, gelu, gelu_mul, silu, silu_mul, softcap, softmax};
 pub use attention::{attention, attention_tile};
 pub use kv::kv_encode;
 pub use matmul::{matmul_f32, matmul_q8};

@@ -1,9 +1,9 @@
 //! The attention block: projections, norms and rotation of queries and keys, the cache, attention, output projection.
 
 use super::Joint;
-use crate::model::emitter::{Emitter, Result};
+use crate::model::emitter::{Emitter, Presence, Result};
 use crate::model::kv_cache::KvLayer;
-use crate::model::program::{Buf, Op, Part, RopeId, Scope};
+use crate::model::program::{Buf, Op, Part, RopeId, Scope, ScoringRule};
 use crate::model::uses::Phase;
 
 /// What differs between attention blocks.
@@ -11,6 +11,8 @@ use crate::model::uses::Phase;
 pub(crate) struct Attention {
     /// How the block is joined to the residual stream.
     pub(crate) joint: Joint,
+    /// Which projections must have a bias.
+    pub(crate) biases: AttentionBiases,
     /// Norms of queries and keys.
     pub(crate) qk_norm: QkNorm,
     /// The rotary embedding; `None`: this layer has none.
@@ -21,6 +23,35 @@ pub(crate) struct Attention {
     pub(crate) scale: f32,
     /// Soft cap of the scores.
     pub(crate) softcap: Option<f32>,
+    /// Whether each head has a score without a value (`attn_sinks`).
+    pub(crate) has_sinks: bool,
+}
+
+impl Attention {
+    /// Llama's: pre-norm, and nothing but a rotary embedding. Other families name what they add.
+    pub(crate) const fn plain(rope: Option<RopeId>, scale: f32) -> Self {
+        Self {
+            joint: Joint::PRE_NORM,
+            biases: AttentionBiases::Optional,
+            qk_norm: QkNorm::None,
+            rope,
+            window: None,
+            scale,
+            softcap: None,
+            has_sinks: false,
+        }
+    }
+}
+
+/// Which projections must have a bias. One that the file has is used in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AttentionBiases {
+    /// None of them.
+    Optional,
+    /// Queries, keys and values.
+    QueryKeyValue,
+    /// The output projection too.
+    All,
 }
 
 /// Norms of queries and keys, before they are rotated.
@@ -55,17 +86,23 @@ impl Emitter<'_> {
         } else {
             Buf::Residual
         };
-        self.query_key_value(layer, input)?;
+        self.query_key_value(layer, input, a.biases)?;
         self.norm_and_rotate(layer, Buf::Query, n_head, a)?;
         self.norm_and_rotate(layer, Buf::Key, n_head_kv, a)?;
         self.add_kv(KvLayer { n_head_kv, head_dim, window: a.window });
         self.push(Op::KvWrite { layer });
         self.scope = self.scope_after_kv(layer);
-        let (scale, softcap) = (a.scale, a.softcap);
-        self.push(Op::Attend { layer, n_head, n_head_kv, head_dim, scale, softcap });
+        let sinks = if a.has_sinks {
+            Some(self.vector(&name("attn_sinks.weight"), &[n_head])?)
+        } else {
+            None
+        };
+        let scoring = ScoringRule { scale: a.scale, softcap: a.softcap, sinks };
+        self.push(Op::Attend { layer, n_head, n_head_kv, head_dim, scoring });
         let parts = [Part { output: Buf::Hidden, n_rows: n_embd }];
         self.matmul(&name("attn_output.weight"), Buf::Query, n_head * head_dim, &parts)?;
-        self.optional_bias(&name("attn_output.bias"), Buf::Hidden, n_embd)?;
+        let presence = presence(a.biases == AttentionBiases::All);
+        self.bias(&name("attn_output.bias"), Buf::Hidden, n_embd, presence)?;
         if a.joint.norm_after {
             let post = name("post_attention_norm.weight");
             self.rms_norm(&post, Buf::Hidden, Buf::Hidden, n_embd)?;
@@ -75,7 +112,7 @@ impl Emitter<'_> {
     }
 
     /// The three projections: one fused tensor, or three in the order of the file.
-    fn query_key_value(&mut self, layer: u32, input: Buf) -> Result<()> {
+    fn query_key_value(&mut self, layer: u32, input: Buf, biases: AttentionBiases) -> Result<()> {
         let hp = self.hp;
         let (q, kv) = (hp.n_head * hp.head_dim, hp.n_head_kv * hp.head_dim);
         let name = |what: &str| format!("blk.{layer}.{what}");
@@ -93,7 +130,8 @@ impl Emitter<'_> {
             let scope = self.scope_of(layer, part.output);
             let weight = name(&format!("{what}.weight"));
             self.matmul_for(&weight, input, hp.n_embd, &[part], scope)?;
-            self.optional_bias(&name(&format!("{what}.bias")), part.output, part.n_rows)?;
+            let presence = presence(biases != AttentionBiases::Optional);
+            self.bias(&name(&format!("{what}.bias")), part.output, part.n_rows, presence)?;
         }
         Ok(())
     }
@@ -125,6 +163,10 @@ impl Emitter<'_> {
         }
         Ok(())
     }
+}
+
+const fn presence(required: bool) -> Presence {
+    if required { Presence::Required } else { Presence::Optional }
 }
 
 /// `1/sqrt(n)`.

@@ -1,6 +1,6 @@
 //! Both ends of a pass: rows of the embedding table in, logits out.
 
-use crate::model::emitter::{Emitter, Result};
+use crate::model::emitter::{Emitter, Presence, Result};
 use crate::model::program::{Buf, Op, Part, Scope};
 use crate::model::uses::Phase;
 
@@ -33,7 +33,7 @@ impl Emitter<'_> {
         let name = if self.tensors.has("output.weight") { "output.weight" } else { TABLE };
         let parts = [Part { output: Buf::Logits, n_rows: n_vocab }];
         self.matmul(name, Buf::Hidden, width, &parts)?;
-        self.optional_bias("output.bias", Buf::Logits, n_vocab)?;
+        self.bias("output.bias", Buf::Logits, n_vocab, Presence::Optional)?;
         if let Some(factor) = head.scale {
             self.push(Op::Scale { buf: Buf::Logits, width: n_vocab, factor });
         }

@@ -1,8 +1,8 @@
 //! The gated feed-forward network: `down(f(gate(x)) * up(x))`.
 
-use super::Joint;
-use crate::model::emitter::{Emitter, Result};
-use crate::model::program::{Buf, Gating, Op, Part, Rows};
+use super::{ExpertBiases, Experts, Joint};
+use crate::model::emitter::{Emitter, Presence, Result};
+use crate::model::program::{Buf, Gating, Op, Part, Rows, Weighting};
 
 /// What differs between feed-forward networks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,22 +29,43 @@ impl Emitter<'_> {
     pub(crate) fn feed_forward(&mut self, layer: u32, ffn: &FeedForward) -> Result<()> {
         let (n_embd, n_ff) = (self.hp.n_embd, self.hp.n_ff);
         let name = |what: &str| format!("blk.{layer}.{what}");
-        let input = self.enter_feed_forward(layer, ffn.joint)?;
+        let input = self.enter_feed_forward(layer, ffn.joint, FFN_NORM)?;
         self.gate_and_up(layer, input, ffn.gate)?;
         self.push(Op::Combine { gating: ffn.gating, rows: Rows::Tokens, width: n_ff });
         let parts = [Part { output: Buf::Hidden, n_rows: n_embd }];
         self.matmul(&name("ffn_down.weight"), Buf::Gate, n_ff, &parts)?;
-        self.optional_bias(&name("ffn_down.bias"), Buf::Hidden, n_embd)?;
+        self.bias(&name("ffn_down.bias"), Buf::Hidden, n_embd, Presence::Optional)?;
         self.leave_feed_forward(layer, ffn.joint)
     }
 
-    /// The norm before the block; gives the buffer that the block works on.
-    pub(super) fn enter_feed_forward(&mut self, layer: u32, joint: Joint) -> Result<Buf> {
+    /// The feed-forward block that most families share: SiLU, with experts where the file has them.
+    pub(crate) fn silu_feed_forward(
+        &mut self,
+        layer: u32,
+        joint: Joint,
+        weighting: Weighting,
+    ) -> Result<()> {
+        let gating = Gating::Silu;
+        let Some(hp) = self.hp.experts else {
+            return self
+                .feed_forward(layer, &FeedForward { joint, gating, gate: GateWeights::Separate });
+        };
+        let (norm, biases) = (FFN_NORM, ExpertBiases::None);
+        self.experts(layer, hp, &Experts { joint, norm, gating, weighting, biases })
+    }
+
+    /// The norm before the block, under the name that the architecture has for it; gives the buffer that the block works on.
+    pub(super) fn enter_feed_forward(
+        &mut self,
+        layer: u32,
+        joint: Joint,
+        norm: &str,
+    ) -> Result<Buf> {
         self.scope = self.scope_after_kv(layer);
         if !joint.norm_before {
             return Ok(Buf::Residual);
         }
-        let norm = format!("blk.{layer}.ffn_norm.weight");
+        let norm = format!("blk.{layer}.{norm}.weight");
         self.rms_norm(&norm, Buf::Residual, Buf::Hidden, self.hp.n_embd)?;
         Ok(Buf::Hidden)
     }
@@ -73,8 +94,11 @@ impl Emitter<'_> {
         each.sort_by_key(|(what, _)| self.tensors.place(&name(&format!("{what}.weight"))));
         for (what, part) in each {
             self.matmul(&name(&format!("{what}.weight")), input, n_embd, &[part])?;
-            self.optional_bias(&name(&format!("{what}.bias")), part.output, n_ff)?;
+            self.bias(&name(&format!("{what}.bias")), part.output, n_ff, Presence::Optional)?;
         }
         Ok(())
     }
 }
+
+/// The usual name of the norm before the block.
+const FFN_NORM: &str = "ffn_norm";

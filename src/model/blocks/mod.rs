@@ -6,9 +6,9 @@ mod embedding;
 mod experts;
 mod feed_forward;
 
-pub(crate) use attention::{Attention, QkNorm, inverse_sqrt};
+pub(crate) use attention::{Attention, AttentionBiases, QkNorm, inverse_sqrt};
 pub(crate) use embedding::Head;
-pub(crate) use experts::Experts;
+pub(crate) use experts::{ExpertBiases, Experts};
 pub(crate) use feed_forward::{FeedForward, GateWeights};
 
 /// How a block is joined to the residual stream.

@@ -7,21 +7,13 @@ use crate::model::blocks::{
     Attention, FeedForward, GateWeights, Head, Joint, QkNorm, inverse_sqrt,
 };
 use crate::model::emitter::{Emitter, Result};
-use crate::model::hparams::{Hparams, RopeHparams, RopeScaling, WindowLayers};
+use crate::model::hparams::{Hparams, WindowLayers};
 use crate::model::program::Gating;
-use crate::model::rope::RopeFactors;
 
 /// Gemma 1.
 pub(crate) fn gemma(e: &mut Emitter<'_>) -> Result<()> {
     let rope = e.file_rope(RopePairing::HalfSplit)?;
-    let attention = Attention {
-        joint: Joint::PRE_NORM,
-        qk_norm: QkNorm::None,
-        rope: Some(rope),
-        window: None,
-        scale: e.attention_scale(),
-        softcap: None,
-    };
+    let attention = Attention::plain(Some(rope), e.attention_scale());
     layers(e, |_| attention, Head::default())
 }
 
@@ -31,15 +23,14 @@ pub(crate) fn gemma2(e: &mut Emitter<'_>) -> Result<()> {
     let n_window = hp.require("attention.sliding_window", hp.n_window)?;
     let windowed = hp.window_layers.clone().unwrap_or(WindowLayers::Period(2));
     let softcap = hp.require("attn_logit_softcapping", hp.attention_softcap)?;
+    hp.require_one_rope_base()?;
     let final_softcap = hp.require("final_logit_softcapping", hp.final_softcap)?;
     let rope = e.file_rope(RopePairing::HalfSplit)?;
     let attention = |layer| Attention {
         joint: Joint::BOTH_NORMS,
-        qk_norm: QkNorm::None,
-        rope: Some(rope),
         window: windowed.contains(layer).then_some(n_window),
-        scale: attention_scale(hp, 46),
         softcap: Some(softcap),
+        ..Attention::plain(Some(rope), attention_scale(hp, 46))
     };
     layers(e, attention, Head { scale: None, softcap: Some(final_softcap) })
 }
@@ -49,19 +40,15 @@ pub(crate) fn gemma3(e: &mut Emitter<'_>) -> Result<()> {
     let hp = e.hp;
     let windowed = hp.window_layers.clone().unwrap_or(WindowLayers::Period(6));
     let global = e.file_rope(RopePairing::HalfSplit)?;
-    let local = match hp.n_window {
-        Some(_) => e.rope(&local_rope(&hp.rope), RopePairing::HalfSplit, RopeFactors::None),
-        None => global,
-    };
+    let local = e.window_rope(global, RopePairing::HalfSplit, 10_000.0);
     let attention = |layer| {
         let window = hp.n_window.filter(|_| windowed.contains(layer));
+        let rope = if window.is_some() { local } else { global };
         Attention {
             joint: Joint::BOTH_NORMS,
             qk_norm: QkNorm::PerHead,
-            rope: Some(if window.is_some() { local } else { global }),
             window,
-            scale: attention_scale(hp, 62),
-            softcap: None,
+            ..Attention::plain(Some(rope), attention_scale(hp, 62))
         }
     };
     layers(e, attention, Head { scale: None, softcap: hp.final_softcap })
@@ -84,10 +71,4 @@ fn layers(e: &mut Emitter<'_>, attention: impl Fn(u32) -> Attention, head: Head)
 fn attention_scale(hp: &Hparams, n_layer_of_27b: u32) -> f32 {
     let width = if hp.n_layer == n_layer_of_27b { hp.n_embd / hp.n_head } else { hp.head_dim };
     hp.attention_scale.unwrap_or_else(|| inverse_sqrt(width))
-}
-
-/// Windowed layers rotate by a base of their own and never further than they were trained.
-fn local_rope(hp: &RopeHparams) -> RopeHparams {
-    let freq_base = hp.freq_base_window.unwrap_or(10_000.0);
-    RopeHparams { freq_base, scaling: RopeScaling::None, attn_factor: 1.0, ..hp.clone() }
 }

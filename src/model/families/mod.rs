@@ -1,6 +1,7 @@
 //! One file per family of architectures: each writes the program of its models from the shared blocks.
 
 mod gemma;
+mod gpt_oss;
 mod granite;
 mod llama;
 mod olmo;
@@ -40,6 +41,7 @@ const FAMILIES: &[(&str, Family)] = &[
     ("gemma", gemma::gemma),
     ("gemma2", gemma::gemma2),
     ("gemma3", gemma::gemma3),
+    ("gpt-oss", gpt_oss::gpt_oss),
     ("granite", granite::granite),
     ("llama", llama::llama),
     ("olmo2", olmo::olmo2),

@@ -118,6 +118,7 @@ impl State {
         let up = &self.scratch.memories[Buf::Up.memory()][values.clone()];
         match gating {
             Gating::Silu => kernels::silu_mul(&mut gate[values], up),
+            Gating::ClampedSilu => kernels::clamped_silu_mul(&mut gate[values], up),
             Gating::Gelu => kernels::gelu_mul(&mut gate[values], up),
         }
         self.scratch.memories[Buf::Gate.memory()] = gate;

@@ -136,6 +136,7 @@ impl State {
             first: row as usize,
         };
         self.multiply(p, &block, pass.at.tile_row, bytes);
+        self.add_expert_bias(model, p, &block, pass.at.expert * block.stride + block.first);
         self.advance(model, pass, &block, pairs.len(), n_of_expert)
     }
 
@@ -169,6 +170,7 @@ impl State {
             first: 0,
         };
         self.multiply(p, &block, pass.at.tile_row, bytes);
+        self.add_expert_bias(model, p, &block, pass.at.expert * n_of_expert as usize + row);
 
         let of_step = first_pair..first_pair + columns;
         let width = n_of_expert as usize;
@@ -182,6 +184,18 @@ impl State {
         }
         self.scratch.memories[Buf::Gathered.memory()] = gathered;
         self.advance(model, pass, &block, pairs.len(), n_of_expert)
+    }
+
+    /// Adds the bias of an expert's rows to the results of a block; `at` is the bias of its first row.
+    fn add_expert_bias(&mut self, model: &Model, p: &Projection, block: &Block, at: usize) {
+        let Some(id) = p.bias else { return };
+        let n_rows = block.n_rows as usize;
+        let bias = &model.vectors[id.0 as usize][at..][..n_rows];
+        let results = &mut self.scratch.memories[block.output.0.memory()];
+        let columns = results[block.output.1 * block.stride..].chunks_mut(block.stride);
+        for column in columns.take(block.n_columns) {
+            kernels::add_assign(&mut column[block.first..][..n_rows], bias);
+        }
     }
 
     /// `output = weights * input` for one block; `tile_row` is its first row in the tile `bytes`.

@@ -44,7 +44,9 @@ impl Routing {
         n_used: usize,
         weighting: Weighting,
     ) {
-        softmax(opinion);
+        if weighting != Weighting::SoftmaxOfChosen {
+            softmax(opinion);
+        }
         let places = token * n_used..(token + 1) * n_used;
         let chosen = &mut self.chosen[places.clone()];
         let weights = &mut self.chosen_weights[places];
@@ -59,10 +61,14 @@ impl Routing {
             // There are at least as many experts as are used.
             (chosen[rank], weights[rank]) = best.unwrap_or((0, 0.0));
         }
-        if weighting == Weighting::Normalized {
-            let mut sum = 0.0;
-            weights.iter().for_each(|w| sum += w);
-            weights.iter_mut().for_each(|w| *w /= sum);
+        match weighting {
+            Weighting::Probability => {}
+            Weighting::Normalized => {
+                let mut sum = 0.0;
+                weights.iter().for_each(|w| sum += w);
+                weights.iter_mut().for_each(|w| *w /= sum);
+            }
+            Weighting::SoftmaxOfChosen => softmax(weights),
         }
     }
 

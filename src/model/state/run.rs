@@ -146,7 +146,7 @@ impl State {
                 }
             }
             Op::ExpertIn { projection, .. } => self.gather(pass, &projection, units.clone()),
-            Op::Attend { .. } => return self.attend(pass, step, units),
+            Op::Attend { .. } => return self.attend(model, pass, step, units),
             Op::Embed { .. } | Op::MatMul { .. } | Op::ExpertOut { .. } => {}
         }
         units.end
@@ -177,8 +177,8 @@ impl State {
 
     /// Attention of one group of heads for adjacent tokens: unit `u` is group `u / n_tokens`, token `u % n_tokens`, so
     /// that the tokens of a group come one after the other and share its keys and values.
-    fn attend(&mut self, pass: &Pass, step: &Step, units: Range<usize>) -> usize {
-        let Op::Attend { layer, n_head, n_head_kv, head_dim, scale, softcap } = step.op else {
+    fn attend(&mut self, model: &Model, pass: &Pass, step: &Step, units: Range<usize>) -> usize {
+        let Op::Attend { layer, n_head, n_head_kv, head_dim, scoring: rule } = step.op else {
             return units.end;
         };
         let tokens = pass.tokens_of(step);
@@ -203,7 +203,9 @@ impl State {
         }
         let queries = Queries { data: &scratch.queries, stride: group, n_heads, head_dim };
         let (keys, values) = self.kv.rows(layer, group_index);
-        let scoring = Scoring { scale, softcap, sinks: None };
+        let sinks =
+            rule.sinks.map(|id| &model.vectors[id.0 as usize][group_index * n_heads..][..n_heads]);
+        let scoring = Scoring { scale: rule.scale, softcap: rule.softcap, sinks };
         let mut out = AttentionOut { data, stride, value_dim: head_dim };
         kernels::attention(
             &queries,

@@ -80,7 +80,7 @@ fn passes_that_cannot_be_are_refused() {
     let mut driver =
         Driver::open("models/llama-gqa", &EXACT, &Shape { n_ctx: 8, n_batch: 4, n_logits: 2 });
     let all = LogitsWanted::All;
-    let mut code = |driver: &mut Driver, tokens: &[u32], pos, want| {
+    let code = |driver: &mut Driver, tokens: &[u32], pos, want| {
         driver.state.begin(&driver.model, tokens, pos, want).err().map_or("ok", |e| e.code())
     };
     assert_eq!(code(&mut driver, &[], 0, LogitsWanted::None), "misuse", "no tokens");
