@@ -8,6 +8,7 @@ import { type Sink, type Source, cancelled, rangeText, sourceFailed } from './so
 /** Picked files, in the order of a split model. */
 export class BlobSource implements Source {
   readonly bufferBytes = BUFFER_BYTES;
+  readonly rereads = true;
   readonly #blobs: readonly Blob[];
   #buffer = new ArrayBuffer(BUFFER_BYTES);
   #turn: Promise<unknown> = Promise.resolve();

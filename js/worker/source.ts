@@ -13,6 +13,8 @@ export interface Source {
   readonly fileCount: number;
   /** Bytes of JS buffers that the source holds, at most. */
   readonly bufferBytes: number;
+  /** Whether reading the same bytes again costs no network: only then may weights stream in every pass. */
+  readonly rereads: boolean;
   /** Bytes of a file, where they are known. */
   size(file: number): number | undefined;
   /** Reads exactly `length` bytes, in order, or rejects with a `SluiceError`; after that `sink` is not called again. */

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use sluice::error::Result;
 use sluice::runtime::native::{NativeHost, block_on, open_source};
 use sluice::runtime::{
-    Engine, Halted, KvType, Letters, OpenConfig, Precision, WeightSource, parse_size,
+    Engine, Halted, KvType, Letters, OpenConfig, Precision, Residency, WeightSource, parse_size,
 };
 
 /// Which model, and how it is opened.
@@ -34,6 +34,9 @@ pub(crate) struct OpenArgs {
     /// How activations meet quantised weights
     #[arg(long, value_enum, default_value = "fast")]
     precision: PrecisionArg,
+    /// How weights are kept and handed to the kernels
+    #[arg(long, value_enum, default_value = "quant")]
+    residency: ResidencyArg,
     /// Read through a memory map
     #[arg(long)]
     mmap: bool,
@@ -48,6 +51,12 @@ enum Kv {
     F16,
     #[value(name = "q8_0")]
     Q8_0,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ResidencyArg {
+    Quant,
+    F32,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -83,6 +92,10 @@ impl OpenArgs {
             precision: match self.precision {
                 PrecisionArg::Fast => Precision::Fast,
                 PrecisionArg::Exact => Precision::Exact,
+            },
+            residency: match self.residency {
+                ResidencyArg::Quant => Residency::Quantized,
+                ResidencyArg::F32 => Residency::F32,
             },
             prefetch: !self.no_async,
             ..config

@@ -6,6 +6,7 @@ use crate::gguf::Header;
 use crate::model::{Model, Shape};
 use crate::planner::{Experts, LedgerItem, Limits, Plan, Request, SessionBytes, Wishes, plan};
 use crate::sampler::Sampler;
+use crate::source::WeightSource;
 use crate::tokenizer::Tokenizer;
 
 /// The plan for `model` under `config`.
@@ -17,7 +18,7 @@ pub(super) fn plan_for(
     model: &Model,
     tokenizer: &Tokenizer,
     config: &OpenConfig,
-    js_buffer_bytes: u64,
+    source: &dyn WeightSource,
 ) -> Result<Plan> {
     let hparams = model.hparams();
     let fixed = [
@@ -33,7 +34,7 @@ pub(super) fn plan_for(
             .map(|e| Experts { n: e.n_expert, n_used: e.n_expert_used }),
         n_ctx_train: hparams.n_ctx_train,
         fixed: &fixed,
-        js_buffer_bytes,
+        js_buffer_bytes: source.buffer_bytes(),
         limits: Limits {
             budget_bytes: config.budget_bytes,
             device_bytes: config.device_bytes,
@@ -45,7 +46,10 @@ pub(super) fn plan_for(
             kv: config.kv_type(),
             all_logits: config.all_logits,
             prefetch: config.prefetch,
+            n_slots: config.n_slots,
+            slot_bytes: config.slot_bytes,
             force: config.force,
+            streaming: source.rereads(),
             ..Wishes::default()
         },
     };

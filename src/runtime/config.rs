@@ -20,12 +20,18 @@ pub struct OpenConfig {
     pub n_ctx: Option<u32>,
     /// Columns of a prefill chunk; `None`: the planner's choice.
     pub n_batch: Option<u32>,
-    /// How keys and values are kept; `None`: f16, or f32 when `precision` is exact.
+    /// How keys and values are kept; `None`: f16, or f32 when the arithmetic is exact (by `precision` or `residency`).
     pub kv: Option<KvType>,
     /// How activations meet quantised weights.
     pub precision: Precision,
+    /// How weights are kept and handed to the kernels.
+    pub residency: Residency,
     /// Reads ahead while computing. Without it the ring has one slot.
     pub prefetch: bool,
+    /// Slots of the ring where weights stream; `None`: the planner's choice.
+    pub n_slots: Option<u32>,
+    /// Bytes of a slot where weights stream; `None`: the planner's choice.
+    pub slot_bytes: Option<u64>,
     /// Keeps logits of every position of a chunk (for [`crate::runtime::Engine::logits`]).
     pub all_logits: bool,
 }
@@ -41,7 +47,10 @@ impl Default for OpenConfig {
             n_batch: None,
             kv: None,
             precision: Precision::Fast,
+            residency: Residency::Quantized,
             prefetch: true,
+            n_slots: None,
+            slot_bytes: None,
             all_logits: false,
         }
     }
@@ -51,9 +60,9 @@ impl OpenConfig {
     /// The KV format in force.
     #[must_use]
     pub fn kv_type(&self) -> KvType {
-        self.kv.unwrap_or(match self.precision {
-            Precision::Fast => KvType::F16,
-            Precision::Exact => KvType::F32,
+        self.kv.unwrap_or(match (self.precision, self.residency) {
+            (Precision::Fast, Residency::Quantized) => KvType::F16,
+            _ => KvType::F32,
         })
     }
 
@@ -70,6 +79,15 @@ impl OpenConfig {
         }
         Ok(())
     }
+}
+
+/// How weights are kept and handed to the kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residency {
+    /// As they are stored.
+    Quantized,
+    /// Decoded to f32 when they are read: the bits of exact arithmetic, at many times the memory. For checks.
+    F32,
 }
 
 /// What is fed before the first new token.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::budget;
 use super::config::OpenConfig;
 use super::host::{Host, Outcome};
-use super::open::read_header;
+use super::open::{computed_header, read_header};
 use crate::error::{Error, Result};
 use crate::gguf::{Header, TensorType};
 use crate::model::{Model, ModelConfig};
@@ -21,7 +21,7 @@ use crate::tokenizer::Tokenizer;
 pub struct Inspection {
     header: Header,
     tokenizer: Tokenizer,
-    js_buffer_bytes: u64,
+    source: Rc<dyn WeightSource>,
 }
 
 /// The verdict, for programs.
@@ -98,7 +98,7 @@ impl Inspection {
     pub async fn read(source: Rc<dyn WeightSource>, host: &dyn Host) -> Outcome<Self> {
         let mut header = read_header(&source, host).await?;
         let tokenizer = Tokenizer::take_from(&mut header.metadata)?;
-        Ok(Self { header, tokenizer, js_buffer_bytes: source.buffer_bytes() })
+        Ok(Self { header, tokenizer, source })
     }
 
     /// The plan under `config`.
@@ -106,13 +106,10 @@ impl Inspection {
     /// # Errors
     /// `unsupported_model` or `invalid_model` when the model cannot run, `out_of_memory` with what it would take.
     pub fn plan(&self, config: &OpenConfig) -> Result<Plan> {
-        budget::plan_for(
-            &self.header,
-            &self.model(config)?,
-            &self.tokenizer,
-            config,
-            self.js_buffer_bytes,
-        )
+        let model_config = ModelConfig { precision: config.precision, kv: config.kv_type() };
+        let computed = computed_header(&self.header, &model_config, config.residency)?;
+        let model = Model::new(&computed, &model_config)?;
+        budget::plan_for(&computed, &model, &self.tokenizer, config, &*self.source)
     }
 
     /// The verdict under `config`.

@@ -25,7 +25,7 @@ pub use crate::sampler::SamplerConfig;
 pub use crate::source::WeightSource;
 #[cfg(target_arch = "wasm32")]
 pub use crate::source::web;
-pub use config::{GenerateConfig, OpenConfig, Prompt};
+pub use config::{GenerateConfig, OpenConfig, Prompt, Residency};
 pub use engine::Engine;
 pub use generate::{Chunk, Finish, FinishReason, StoppedBy};
 pub use host::{Checkpoint, Halted, Host, OpenProgress, Outcome};

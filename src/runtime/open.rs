@@ -1,9 +1,10 @@
 //! Opening: header → model → plan → loader and state → norms and biases → residents. Nothing is taken before the plan says so.
 
 use core::cell::RefCell;
+use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::config::OpenConfig;
+use super::config::{OpenConfig, Residency};
 use super::host::{Host, OpenProgress, Outcome, checkpoint, or_abort};
 use super::profile::LayerTimes;
 use super::stats::{BUILD, Stats};
@@ -11,7 +12,7 @@ use super::stop::StopFilter;
 use super::{Engine, budget};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gguf::{Header, HeaderReader, join};
-use crate::loader::{Loader, LoaderConfig, read_range, read_ranges};
+use crate::loader::{Loader, LoaderConfig, dequantized_directory, read_range, read_ranges};
 use crate::model::{Model, ModelConfig, Phase, Shape, State};
 use crate::source::{FileRange, WeightSource};
 use crate::tokenizer::Tokenizer;
@@ -31,8 +32,9 @@ impl Engine {
         let mut header = read_header(&source, host).await?;
         let tokenizer = Tokenizer::take_from(&mut header.metadata)?;
         let model_config = ModelConfig { precision: config.precision, kv: config.kv_type() };
-        let mut model = Model::new(&header, &model_config)?;
-        let plan = budget::plan_for(&header, &model, &tokenizer, config, source.buffer_bytes())?;
+        let computed = computed_header(&header, &model_config, config.residency)?;
+        let mut model = Model::new(&computed, &model_config)?;
+        let plan = budget::plan_for(&computed, &model, &tokenizer, config, &*source)?;
 
         let n_logits = if config.all_logits { plan.n_batch } else { 1 };
         let shape = Shape { n_ctx: plan.n_ctx, n_batch: plan.n_batch, n_logits };
@@ -83,6 +85,21 @@ impl Engine {
         host.opening(&OpenProgress { loaded_bytes: total_bytes, total_bytes });
         Ok(())
     }
+}
+
+/// The directory as the kernels see it: the stored one, or the one in which the matrices are f32.
+pub(super) fn computed_header<'a>(
+    stored: &'a Header,
+    config: &ModelConfig,
+    residency: Residency,
+) -> Result<Cow<'a, Header>> {
+    Ok(match residency {
+        Residency::Quantized => Cow::Borrowed(stored),
+        Residency::F32 => {
+            let tensors = dequantized_directory(stored, Model::new(stored, config)?.uses())?;
+            Cow::Owned(Header { tensors, ..stored.clone() })
+        }
+    })
 }
 
 /// Reads and joins the headers of all files, in pieces that grow; tensor data is never touched.

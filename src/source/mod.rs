@@ -90,6 +90,11 @@ pub trait WeightSource: core::fmt::Debug {
     /// The next read that has ended, in any order.
     fn poll(&self) -> Option<Completion>;
 
+    /// Whether reading the same bytes again costs no network: only then may weights stream in every pass.
+    fn rereads(&self) -> bool {
+        true
+    }
+
     /// Asks for `waker` to be woken when a read ends after this call. A synchronous source may ignore it.
     fn wake_on_completion(&self, waker: &Waker);
 

@@ -19,6 +19,10 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = bufferBytes)]
     pub fn buffer_bytes(this: &JsSource) -> f64;
 
+    /// Whether reading the same bytes again costs no network.
+    #[wasm_bindgen(method, getter)]
+    pub fn rereads(this: &JsSource) -> bool;
+
     /// Bytes of a file, where they are known.
     #[wasm_bindgen(method)]
     pub fn size(this: &JsSource, file: u32) -> Option<f64>;

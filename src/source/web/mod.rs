@@ -73,6 +73,10 @@ impl WeightSource for WebSource {
         });
     }
 
+    fn rereads(&self) -> bool {
+        self.js.rereads()
+    }
+
     fn poll(&self) -> Option<Completion> {
         self.ended.pop()
     }
