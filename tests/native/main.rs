@@ -2,6 +2,7 @@
 
 mod allocations;
 mod architecture;
+mod bounded;
 mod cli;
 mod error;
 mod generate;
