@@ -6,7 +6,8 @@
 //! - an f32 reduction (dot product, sum, sum of squares) has 16 partial sums, element `i` going into sum `i % 16`. They are
 //!   folded in half four times: sum `i` takes sum `i + 8`, then `i + 4`, then `i + 2`, then `i + 1`;
 //! - a product of quantised weights and rounded activations sums integers exactly to one i32 per block, then does
-//!   `acc += (f32)isum * (d_w * d_x)` and after it the term of the minima, blocks in order, one chain per row and token;
+//!   `acc += (f32)isum * (d_w * d_x)` and after it the term of the minima, blocks in order, one chain per row and token.
+//!   Every weight counts as it is, -128 too; a scale that is a NaN counts as an infinity;
 //! - attention takes the maximum exactly, then exponentials, their sum and the values in order of position.
 //!
 //! Wrong lengths are bugs of the caller and panic.

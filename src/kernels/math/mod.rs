@@ -9,6 +9,11 @@ mod single;
 
 pub use double::{exp_f64, ln_f64, pow_f64, sin_cos_f64};
 pub use erf::erf_f64;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use single::{
+    EXP_MAX, EXP_MIN, EXP_POLY, GELU_CUBIC, GELU_LINEAR, LN_2_HIGH, LN_2_LOW, LOG2_E, ROUND,
+    TANH_POLY, TANH_SMALL,
+};
 pub use single::{exp, gelu, gelu_erf, sigmoid, silu, softplus, tanh};
 
 /// Natural logarithm; NaN below 0, negative infinity at 0.

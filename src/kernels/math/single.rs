@@ -80,20 +80,21 @@ fn power_of_two(n: i32) -> f32 {
 }
 
 /// Beyond these the result is infinity or zero.
-const EXP_MAX: f32 = 89.0;
-const EXP_MIN: f32 = -104.0;
+pub(in crate::kernels) const EXP_MAX: f32 = 89.0;
+pub(in crate::kernels) const EXP_MIN: f32 = -104.0;
 /// 1.5 * 2^23: adding it rounds to an integer, ties to even, which then stands in the low bits.
-const ROUND: f32 = 12_582_912.0;
-const LOG2_E: f32 = core::f32::consts::LOG2_E;
+pub(in crate::kernels) const ROUND: f32 = 12_582_912.0;
+pub(in crate::kernels) const LOG2_E: f32 = core::f32::consts::LOG2_E;
 /// 355/512: 9 bits, so that its product with n is exact.
-const LN_2_HIGH: f32 = 355.0 / 512.0;
-const LN_2_LOW: f32 = -0.000_212_194_44;
+pub(in crate::kernels) const LN_2_HIGH: f32 = 355.0 / 512.0;
+pub(in crate::kernels) const LN_2_LOW: f32 = -0.000_212_194_44;
 /// `(e^r - 1 - r) / r^2` by a Chebyshev fit on |r| <= ln 2 / 2; error times r^2 below 8e-9.
-const EXP_POLY: [f32; 5] = [0.5, 0.166_665_77, 0.041_666_556, 0.008_363_203, 0.001_392_621_4];
+pub(in crate::kernels) const EXP_POLY: [f32; 5] =
+    [0.5, 0.166_665_77, 0.041_666_556, 0.008_363_203, 0.001_392_621_4];
 /// `(tanh(x)/x - 1) / x^2` as a polynomial in x^2, by a Chebyshev fit on |x| <= 0.625; relative error below 2e-8.
-const TANH_POLY: [f32; 5] =
+pub(in crate::kernels) const TANH_POLY: [f32; 5] =
     [-0.333_333_3, 0.133_327_7, -0.053_850_91, 0.020_997_18, -0.006_096_714];
-const TANH_SMALL: f32 = 0.625;
+pub(in crate::kernels) const TANH_SMALL: f32 = 0.625;
 /// `-2 sqrt(2/pi)` and `-2 sqrt(2/pi) * 0.044715`.
-const GELU_LINEAR: f32 = -1.595_769;
-const GELU_CUBIC: f32 = -0.071_354_814;
+pub(in crate::kernels) const GELU_LINEAR: f32 = -1.595_769;
+pub(in crate::kernels) const GELU_CUBIC: f32 = -0.071_354_814;

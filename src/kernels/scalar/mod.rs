@@ -19,5 +19,7 @@ pub use kv::kv_encode;
 pub use matmul::{matmul_f32, matmul_q8};
 pub use norm::{layer_norm, rms_norm};
 pub use quantize::quantize_q8;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use quantize::{ROUND, inverse, step};
 pub use reduce::{dot, sum};
 pub use rope::rope;

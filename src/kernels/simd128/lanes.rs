@@ -43,6 +43,13 @@ pub(super) fn store_f32(to: &mut [f32; 4], x: v128) {
     unsafe { v128_store(to.as_mut_ptr().cast(), x) }
 }
 
+/// Stores 16 signed bytes.
+#[inline(always)]
+pub(super) fn store_i8(to: &mut [i8; 16], x: v128) {
+    // SAFETY: the reference covers 16 writable bytes and nobody else sees them.
+    unsafe { v128_store(to.as_mut_ptr().cast(), x) }
+}
+
 /// `[x, 0, 0, 0]`
 #[inline(always)]
 pub(super) fn load_first(from: &i32) -> v128 {

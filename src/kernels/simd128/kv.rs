@@ -1,0 +1,110 @@
+//! Keys and values: blocks of positions, and the formats that are used as they are stored.
+
+use core::arch::wasm32::*;
+use core::ops::Range;
+
+use super::decode::{decode, finite_halves, halves};
+use super::lanes::load_at;
+use crate::kernels::KvRows;
+use crate::quant::GgmlType;
+
+/// Adjacent rows of keys or values.
+#[derive(Clone)]
+pub(super) struct Block<'a> {
+    pub(super) positions: Range<usize>,
+    /// From the first row's start on; rows are `row_bytes` apart.
+    bytes: &'a [u8],
+    row_bytes: usize,
+}
+
+impl<'a> Block<'a> {
+    /// The rows of some of its positions, each from its start to at least its end.
+    #[inline(always)]
+    pub(super) fn rows(&self, positions: &Range<usize>) -> impl Iterator<Item = &'a [u8]> {
+        let skipped = (positions.start - self.positions.start) * self.row_bytes;
+        let bytes = self.bytes.get(skipped..).unwrap_or_default();
+        bytes.chunks(self.row_bytes).take(positions.len())
+    }
+}
+
+/// Calls `run` with one block after the other and its format: as stored if `direct`, else decoded to F32.
+pub(super) fn over_blocks(
+    stored: &KvRows<'_>,
+    dim: usize,
+    positions: Range<usize>,
+    direct: bool,
+    mut run: impl FnMut(&Block<'_>, GgmlType),
+) {
+    let mut decoded = [0.0; DECODED];
+    let row_bytes = dim / stored.ty.block_elements() * stored.ty.block_bytes();
+    let mut start = positions.start;
+    while start < positions.end {
+        let row = start % stored.capacity;
+        let n = (positions.end - start).min(stored.capacity - row).min(DECODED / dim);
+        let bytes = &stored.bytes[row * stored.row_bytes + stored.head_offset..];
+        let block = Block { positions: start..start + n, bytes, row_bytes: stored.row_bytes };
+        start += n;
+        if direct {
+            run(&block, stored.ty);
+            continue;
+        }
+        let rows = block.rows(&block.positions);
+        for (row, decoded) in rows.zip(decoded.chunks_exact_mut(dim)) {
+            decode(stored.ty, &row[..row_bytes], decoded);
+        }
+        let bytes = bytemuck::cast_slice(&decoded[..n * dim]);
+        run(&Block { bytes, row_bytes: 4 * dim, ..block }, GgmlType::F32);
+    }
+}
+
+/// A format whose rows are used as they are stored, `B` bytes for 16 elements.
+pub(super) trait KvFormat<const B: usize> {
+    /// The elements. Unless `EXACT`, one that is not finite may come out wrong, and leaves its mark in `special`.
+    fn load<const EXACT: bool>(bytes: &[u8; B], special: &mut v128) -> [v128; 4];
+    /// Whether such an element was met.
+    fn met(special: v128) -> bool;
+}
+
+pub(super) struct KvF32;
+pub(super) struct KvF16;
+
+impl KvFormat<64> for KvF32 {
+    #[inline(always)]
+    fn load<const EXACT: bool>(bytes: &[u8; 64], _special: &mut v128) -> [v128; 4] {
+        [
+            load_at::<0, 64>(bytes),
+            load_at::<16, 64>(bytes),
+            load_at::<32, 64>(bytes),
+            load_at::<48, 64>(bytes),
+        ]
+    }
+
+    #[inline(always)]
+    fn met(_special: v128) -> bool {
+        false
+    }
+}
+
+impl KvFormat<32> for KvF16 {
+    #[inline(always)]
+    fn load<const EXACT: bool>(bytes: &[u8; 32], special: &mut v128) -> [v128; 4] {
+        let (low, high) = (load_at::<0, 32>(bytes), load_at::<16, 32>(bytes));
+        let ([a, b], [c, d]) = if EXACT {
+            (halves(low), halves(high))
+        } else {
+            // Without its sign a half is not finite from 0x7c00 on: the largest is remembered.
+            let larger = u16x8_max(i16x8_shl(low, 1), i16x8_shl(high, 1));
+            *special = u16x8_max(*special, larger);
+            (finite_halves(low), finite_halves(high))
+        };
+        [a, b, c, d]
+    }
+
+    #[inline(always)]
+    fn met(special: v128) -> bool {
+        v128_any_true(u16x8_ge(special, u16x8_splat(0xf800)))
+    }
+}
+
+/// Elements of a decoded block: 8 KiB.
+pub(super) const DECODED: usize = 2048;
