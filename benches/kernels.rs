@@ -4,7 +4,9 @@
 #![allow(clippy::cast_possible_truncation, reason = "sizes of a benchmark are small")]
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
-use sluice::kernels::{self, Activations, Out, Q8, Weights};
+use sluice::kernels::{
+    self, Activations, AttentionOut, KvRows, Out, Q8, Queries, RopePairing, Scoring, Weights,
+};
 use sluice::quant::GgmlType;
 
 #[path = "kernels/host.rs"]
@@ -45,6 +47,71 @@ fn main() {
             }
             matmul(*ty, &bytes, SMALL, n_tokens);
         }
+    }
+    for ty in [GgmlType::F16, GgmlType::F32, GgmlType::Q8_0] {
+        for n_tokens in [1, 16] {
+            attention(ty, n_tokens);
+        }
+    }
+    vectors();
+}
+
+/// Three heads of 64 that share a KV head, as in SmolLM2, behind 550 positions.
+fn attention(ty: GgmlType, n_tokens: usize) {
+    const POSITIONS: usize = 550;
+    const N_HEADS: usize = 3;
+    const DIM: usize = 64;
+    let name = format!("attention {ty} x{n_tokens}");
+    let row_bytes = 3 * DIM / ty.block_elements() * ty.block_bytes();
+    let row: Vec<f32> = (0..3 * DIM).map(|i| (i as f32 - 90.0) * 0.01).collect();
+    let mut bytes = vec![0; POSITIONS * row_bytes];
+    bytes.chunks_exact_mut(row_bytes).for_each(|bytes| kernels::kv_encode(ty, &row, bytes));
+    let stored =
+        KvRows { ty, bytes: &bytes, row_bytes, head_offset: row_bytes / 3, capacity: POSITIONS };
+    let stride = N_HEADS * DIM;
+    let data: Vec<f32> = (0..n_tokens * stride).map(|i| (i % 67) as f32 * 0.01).collect();
+    let q = Queries { data: &data, stride, n_heads: N_HEADS, head_dim: DIM };
+    let spans: Vec<_> = (0..n_tokens).map(|t| 0..POSITIONS - n_tokens + t + 1).collect();
+    let scoring = Scoring { scale: 0.125, softcap: None, sinks: None };
+    let mut scores = vec![0.0; kernels::attention_scratch(n_tokens, N_HEADS, POSITIONS)];
+    let mut results = vec![0.0; n_tokens * stride];
+    let read = 2 * POSITIONS * row_bytes / 3;
+    report(&name, read, 2 * n_tokens * N_HEADS * DIM * POSITIONS, || {
+        let mut out = AttentionOut { data: &mut results, stride, value_dim: DIM };
+        kernels::attention(&q, &spans, &stored, &stored, &scoring, &mut scores, &mut out);
+    });
+}
+
+/// Everything else: GB/s of its f32 input.
+fn vectors() {
+    const N: usize = 1536;
+    let x: Vec<f32> = (0..N).map(|i| (i as f32 - 700.0) * 0.003).collect();
+    let mut y = x.clone();
+    let mut run = |name: &str, f: &mut dyn FnMut(&mut [f32])| {
+        report(name, 4 * N, 0, || {
+            y.copy_from_slice(&x);
+            f(&mut y);
+        });
+    };
+    run("copy", &mut |_| ());
+    run("rms_norm", &mut |y| kernels::rms_norm_assign(y, Some(&x), 1e-5));
+    run("layer_norm", &mut |y| kernels::layer_norm(&x, Some(&x), Some(&x), 1e-5, y));
+    run("silu_mul", &mut |y| kernels::silu_mul(y, &x));
+    run("gelu_mul", &mut |y| kernels::gelu_mul(y, &x));
+    run("softcap", &mut |y| kernels::softcap(y, 30.0));
+    run("softmax", &mut |y| kernels::softmax(y));
+    run("add_assign", &mut |y| kernels::add_assign(y, &x));
+    for pairing in [RopePairing::Interleaved, RopePairing::HalfSplit] {
+        run(&format!("rope {pairing:?}"), &mut |y| {
+            y.chunks_exact_mut(64).for_each(|y| kernels::rope(y, &x[..32], &x[32..64], pairing));
+        });
+    }
+    let (mut qs, mut scales, mut sums) = (vec![0; N], vec![0.0; N / 32], vec![0; N / 16]);
+    run("quantize_q8", &mut |y| kernels::quantize_q8(y, 32, &mut qs, &mut scales, &mut sums));
+    let mut stored = vec![0; 4 * N];
+    for ty in [GgmlType::F16, GgmlType::Q8_0] {
+        let n = N / ty.block_elements() * ty.block_bytes();
+        run(&format!("kv_encode {ty}"), &mut |y| kernels::kv_encode(ty, y, &mut stored[..n]));
     }
 }
 
@@ -108,8 +175,10 @@ fn tame_scales(ty: GgmlType, bytes: &mut [u8]) {
         GgmlType::Q2_K => &[80, 82],
         GgmlType::Q3_K => &[108],
         GgmlType::Q6_K => &[208],
+        // Around 2^-9, so that no product is subnormal.
         GgmlType::F32 | GgmlType::F16 | GgmlType::BF16 => {
-            bytes.iter_mut().for_each(|b| *b &= 0x3b);
+            let (n, top) = (ty.block_bytes(), if ty == GgmlType::F16 { 0x18 } else { 0x3b });
+            bytes.iter_mut().skip(n - 1).step_by(n).for_each(|b| *b = *b & 0x81 | top);
             return;
         }
         _ => &[0],
