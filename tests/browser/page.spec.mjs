@@ -76,7 +76,7 @@ async function printedOrigin({ child, ended }) {
   const found = new Promise((resolve) => {
     const look = (part) => {
       text += part;
-      const url = /start: open (http:\S+?)\//.exec(text);
+      const url = /start: open (http:\/\/[^/\s]+)/.exec(text);
       if (url) resolve(url[1]);
     };
     child.stdout.setEncoding('utf8').on('data', look);
