@@ -26,6 +26,28 @@ pub(super) struct Taken {
     pub(super) n_rows: u32,
 }
 
+/// A plan of so many slots and these resident rows.
+pub(super) fn plan(n_slots: u32, slot_bytes: u64, residents: &[ResidentRun]) -> Plan {
+    Plan {
+        n_ctx: 16,
+        n_batch: 1,
+        n_logits: 1,
+        kv: KvType::F32,
+        n_slots,
+        slot_bytes,
+        residents: residents.to_vec(),
+        ledger: Vec::new(),
+        total_bytes: 0,
+        linear_bytes: 0,
+        floor_bytes: 0,
+        budget_bytes: 0,
+        forced: false,
+        streamed_bytes_per_token: 0,
+        resident_bytes: 0,
+        weight_bytes: 0,
+    }
+}
+
 impl FakeModel {
     /// Appends a tensor of `n_rows` rows of `n_cols` elements to a file; `gap` bytes lie before it.
     pub(super) fn tensor(
@@ -98,26 +120,9 @@ impl FakeModel {
         self.uses.iter().map(|u| u64::from(u.row_bytes)).max().unwrap()
     }
 
-    /// A plan of so many slots and these resident rows.
+    /// See [`plan`].
     pub(super) fn plan(&self, n_slots: u32, slot_bytes: u64, residents: &[ResidentRun]) -> Plan {
-        Plan {
-            n_ctx: 16,
-            n_batch: 1,
-            n_logits: 1,
-            kv: KvType::F32,
-            n_slots,
-            slot_bytes,
-            residents: residents.to_vec(),
-            ledger: Vec::new(),
-            total_bytes: 0,
-            linear_bytes: 0,
-            floor_bytes: 0,
-            budget_bytes: 0,
-            forced: false,
-            streamed_bytes_per_token: 0,
-            resident_bytes: 0,
-            weight_bytes: 0,
-        }
+        plan(n_slots, slot_bytes, residents)
     }
 
     /// The rows of a use as a resident run.

@@ -13,6 +13,7 @@ mod faults;
 mod prefetch;
 mod refusals;
 mod residency;
+mod with_model;
 
 use std::rc::Rc;
 
