@@ -102,12 +102,13 @@ impl Bpe {
             return;
         }
         let offset = |at: usize| u32::try_from(at).unwrap_or(NONE);
-        merger.clear();
         if self.rule.spelling == Spelling::Bytes {
+            merger.begin(piece.len());
             for (at, byte) in piece.bytes().enumerate() {
                 merger.push(offset(at), self.bytes[byte as usize]);
             }
         } else {
+            merger.begin(piece.chars().count());
             let mut utf8 = [0; 4];
             for (at, c) in piece.char_indices() {
                 let id = vocab.find(c.encode_utf8(&mut utf8).as_bytes());

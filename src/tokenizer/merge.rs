@@ -41,9 +41,10 @@ pub(super) struct Merged {
 pub(super) const NONE: u32 = u32::MAX;
 
 impl Merger {
-    /// Forgets the last text.
-    pub(super) fn clear(&mut self) {
+    /// Forgets the last text and makes room for a next one of `n_symbols`.
+    pub(super) fn begin(&mut self, n_symbols: usize) {
         self.symbols.clear();
+        self.symbols.reserve_exact(n_symbols);
     }
 
     /// Appends a symbol that starts at byte `start`.

@@ -67,7 +67,7 @@ impl Tokenizer {
     /// The ids of `text`. `add_special`: with BOS, EOS or separators as the vocabulary asks. `parse_special`: the texts of
     /// control tokens become their ids; else they are text like any other.
     ///
-    /// It needs up to 40 bytes of memory a byte of text, given back at the end.
+    /// While it runs it needs up to 50 bytes of memory a byte of text.
     ///
     /// # Errors
     /// If the vocabulary has no texts, or the text is longer than [`MAX_TEXT_BYTES`].

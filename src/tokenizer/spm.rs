@@ -53,6 +53,7 @@ impl Spm {
         underline_spaces(text, &mut spelled);
         let offset = |at: usize| u32::try_from(at).unwrap_or(NONE);
         let mut merger = Merger::default();
+        merger.begin(spelled.chars().count());
         for (at, _) in spelled.char_indices() {
             merger.push(offset(at), NONE);
         }

@@ -36,6 +36,23 @@ fn gemma_opens_in_little_more_than_its_arrays() {
 }
 
 #[test]
+fn encoding_needs_a_bounded_multiple_of_the_text() {
+    for name in ["smollm2", "gemma3"] {
+        let tokenizer = Tokenizer::from_metadata(&metadata(name)).unwrap();
+        for repeated in ["a", " ", "\n", "é", "天", "<", "word "] {
+            let text = repeated.repeat(300_000 / repeated.len());
+            let (ids, allocated) = measure(|| tokenizer.encode(&text, true, true).unwrap());
+            let per_byte = allocated.peak_bytes / text.len();
+            assert!(
+                per_byte <= 50,
+                "{name}: {per_byte} bytes a byte of {repeated:?} ({} ids)",
+                ids.len()
+            );
+        }
+    }
+}
+
+#[test]
 fn decoding_allocates_nothing() {
     for name in ["smollm2", "gemma3"] {
         let tokenizer = Tokenizer::from_metadata(&metadata(name)).unwrap();
