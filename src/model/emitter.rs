@@ -4,6 +4,7 @@
 use super::config::Precision;
 use super::failure::ModelFailure;
 use super::hparams::{Hparams, RopeHparams, RopeScaling};
+use super::kv_cache::KvLayer;
 use super::program::{
     Buf, MAX_PARTS, Op, Part, Program, Projection, RopeId, Rows, Scope, Step, VectorId,
 };
@@ -11,8 +12,7 @@ use super::rope::{Rope, RopeFactors};
 use super::tensors::{Tensor, Tensors};
 use super::uses::{Phase, Use};
 use crate::gguf::Header;
-use crate::kernels::ActFormat;
-use crate::kernels::{RopePairing, activation_format};
+use crate::kernels::{ActFormat, RopePairing, activation_format};
 use crate::quant::GgmlType;
 
 /// A tensor that is kept as f32.
@@ -91,6 +91,10 @@ impl<'a> Emitter<'a> {
         }
         let mut uses = self.open_uses;
         uses.append(&mut self.pass_uses);
+        // What is kept is priced by its length.
+        uses.shrink_to_fit();
+        self.vectors.shrink_to_fit();
+        self.program.steps.shrink_to_fit();
         Ok(Emitted { program: self.program, uses, vectors: self.vectors })
     }
 
@@ -138,7 +142,6 @@ impl<'a> Emitter<'a> {
     /// A tensor that is read once and kept as f32.
     pub(crate) fn vector(&mut self, name: &str, shape: &[u32]) -> Result<VectorId> {
         let tensor = self.tensors.require(name, shape)?;
-
         self.open_uses.push(Use {
             tensor: tensor.index,
             first_row: 0,
@@ -203,7 +206,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Adds a layer of the KV cache; they are numbered as they are added.
-    pub(crate) fn add_kv(&mut self, layer: super::kv_cache::KvLayer) {
+    pub(crate) fn add_kv(&mut self, layer: KvLayer) {
         self.program.kv.push(layer);
     }
 

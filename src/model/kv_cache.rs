@@ -182,3 +182,55 @@ fn too_large(n_bytes: u64) -> Error {
 
 /// Positions of a page.
 pub(crate) const PAGE: u32 = 1 << 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(n_ctx: u32, n_batch: u32) -> Shape {
+        Shape { n_ctx, n_batch, n_logits: 1 }
+    }
+
+    fn layer(window: Option<u32>) -> KvLayer {
+        KvLayer { n_head_kv: 2, head_dim: 32, window }
+    }
+
+    #[test]
+    fn a_window_keeps_itself_and_a_chunk_in_whole_pages() {
+        assert_eq!(layer(Some(512)).capacity(&shape(4096, 64)), 576);
+        assert_eq!(layer(Some(512)).capacity(&shape(4096, 65)), 640);
+        assert_eq!(layer(Some(512)).capacity(&shape(100, 64)), 100);
+        assert_eq!(layer(Some(u32::MAX)).capacity(&shape(100, 64)), 100);
+        assert_eq!(layer(None).capacity(&shape(4096, 64)), 4096);
+    }
+
+    #[test]
+    fn a_window_of_n_sees_n_positions() {
+        assert_eq!(layer(Some(4)).first_seen(2), 0);
+        assert_eq!(layer(Some(4)).first_seen(3), 0);
+        assert_eq!(layer(Some(4)).first_seen(4), 1);
+        assert_eq!(layer(None).first_seen(1000), 0);
+    }
+
+    #[test]
+    fn a_layer_grows_by_pages_up_to_its_capacity() {
+        let shape = shape(100, 1);
+        let mut cache = KvCache::new(&[layer(None)], KvType::F16, &shape).unwrap();
+        let (key, value) = ([1.0; 64], [2.0; 64]);
+        for (pos, kept) in [(0, 64), (63, 64), (64, 100), (99, 100)] {
+            cache.write(0, pos, &key, &value);
+            let (keys, values) = cache.rows(0, 1);
+            assert_eq!(
+                (keys.capacity, keys.head_offset, values.row_bytes),
+                (kept, 64, 128),
+                "after {pos}"
+            );
+        }
+        let kept = &cache.layers[0];
+        assert_eq!(
+            (kept.keys.capacity(), kept.values.capacity()),
+            (12_800, 12_800),
+            "nothing was taken later"
+        );
+    }
+}

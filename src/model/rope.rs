@@ -117,3 +117,66 @@ fn pair_that_turns(hp: &RopeHparams, rotations: f32) -> f64 {
         f64::from(hp.n_ctx_orig) / (f64::from(rotations) * core::f64::consts::TAU);
     f64::from(hp.n_rot) * ln_f64(positions_per_turn) / (2.0 * ln_f64(f64::from(hp.freq_base)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hp(scaling: RopeScaling) -> RopeHparams {
+        RopeHparams {
+            n_rot: 8,
+            freq_base: 10_000.0,
+            freq_base_window: None,
+            scaling,
+            attn_factor: 1.0,
+            n_ctx_orig: 64,
+            finetuned: None,
+        }
+    }
+
+    fn angles(rope: &Rope, pos: u32, factors: Option<&[f32]>) -> [(f32, f32); 4] {
+        let (mut cos, mut sin) = ([0.0; 4], [0.0; 4]);
+        rope.fill(pos, factors, &mut cos, &mut sin);
+        core::array::from_fn(|i| (cos[i], sin[i]))
+    }
+
+    fn close(got: [(f32, f32); 4], magnitude: f64, angles: [f64; 4]) {
+        for ((cos, sin), angle) in got.into_iter().zip(angles) {
+            let (s, c) = sin_cos_f64(angle);
+            let far =
+                (f64::from(cos) - c * magnitude).abs() + (f64::from(sin) - s * magnitude).abs();
+            assert!(far < 1e-6, "{cos} {sin} for an angle of {angle}");
+        }
+    }
+
+    #[test]
+    fn a_pair_turns_by_its_frequency() {
+        let rope = Rope::new(&hp(RopeScaling::None), RopePairing::HalfSplit, RopeFactors::None);
+        close(angles(&rope, 7, None), 1.0, [7.0, 0.7, 0.07, 0.007]);
+        close(angles(&rope, 0, None), 1.0, [0.0; 4]);
+        close(angles(&rope, 7, Some(&[1.0, 2.0, 1.0, 4.0])), 1.0, [7.0, 0.35, 0.07, 0.00175]);
+    }
+
+    #[test]
+    fn linear_scaling_divides_positions() {
+        let linear = hp(RopeScaling::Linear { factor: 4.0 });
+        let rope = Rope::new(&linear, RopePairing::HalfSplit, RopeFactors::None);
+        close(angles(&rope, 8, None), 1.0, [2.0, 0.2, 0.02, 0.002]);
+    }
+
+    #[test]
+    fn yarn_leaves_fast_pairs_and_scales_slow_ones() {
+        let yarn = hp(RopeScaling::Yarn { factor: 4.0, beta_fast: 32.0, beta_slow: 1.0 });
+        let rope = Rope::new(&yarn, RopePairing::HalfSplit, RopeFactors::None);
+        // Over 64 positions the first pair turns 10 times, the second once: the ramp ends at pair 2.
+        let half = 0.5 + 0.5 / 4.0;
+        close(angles(&rope, 8, None), 1.0 + 0.1 * ln_f64(4.0), [8.0, 0.8 * half, 0.02, 0.002]);
+    }
+
+    #[test]
+    fn factors_follow_the_context() {
+        let (short, long) = (VectorId(1), VectorId(2));
+        let factors = RopeFactors::ByContext { short, long, n_ctx_orig: 4096 };
+        assert_eq!((factors.chosen(4096), factors.chosen(4097)), (Some(short), Some(long)));
+    }
+}

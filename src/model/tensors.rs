@@ -86,10 +86,10 @@ impl<'a> Tensors<'a> {
 
 fn check(entry: &TensorEntry, index: usize, shape: &[u32]) -> Result<Tensor> {
     let name = || entry.name.clone();
-    let ones = entry.shape.iter().rev().take_while(|&&n| n == 1).count();
-    let significant = entry.shape.len() - ones.min(entry.shape.len().saturating_sub(shape.len()));
-    let found = &entry.shape[..significant];
-    if !found.iter().copied().eq(shape.iter().map(|&n| u64::from(n))) {
+    // Dimensions that are not written are 1.
+    let dim = |i: usize| entry.shape.get(i).copied().unwrap_or(1);
+    let wanted = |i: usize| shape.get(i).map_or(1, |&n| u64::from(n));
+    if (0..entry.shape.len().max(shape.len())).any(|i| dim(i) != wanted(i)) {
         let expected = shape.iter().map(|&n| u64::from(n)).collect();
         return Err(ModelFailure::TensorShape {
             name: name(),
@@ -117,4 +117,54 @@ fn check(entry: &TensorEntry, index: usize, shape: &[u32]) -> Result<Tensor> {
         row_bytes: u32::try_from(row_bytes)
             .map_err(|_| too_large("a row has more bytes than 32 bits count"))?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(shape: &[u64]) -> Header {
+        let ty = TensorType::Known(GgmlType::F16);
+        let entry = TensorEntry {
+            name: "t".to_owned(),
+            ty,
+            shape: shape.to_vec(),
+            file: 0,
+            offset: 0,
+            n_bytes: 0,
+        };
+        Header { tensors: vec![entry], ..Header::default() }
+    }
+
+    #[test]
+    fn trailing_ones_do_not_count() {
+        for (found, wanted, fits) in [
+            (&[8, 3][..], &[8, 3][..], true),
+            (&[8, 3, 1, 1], &[8, 3], true),
+            (&[8, 1], &[8], true),
+            (&[8, 1], &[8, 1], true),
+            (&[1], &[1], true),
+            (&[8, 3, 2], &[8, 3], false),
+            (&[8], &[8, 3], false),
+            (&[8], &[8, 1], true),
+            (&[], &[8], false),
+        ] {
+            let header = header(found);
+            let tensor = Tensors::new(&header).require("t", wanted);
+            assert_eq!(tensor.is_ok(), fits, "{found:?} as {wanted:?}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_named() {
+        let header = header(&[8]);
+        let mut tensors = Tensors::new(&header);
+        assert!(matches!(
+            tensors.check_all_asked("llama"),
+            Err(ModelFailure::UnknownTensor { .. })
+        ));
+        assert!(tensors.require("t", &[8]).is_ok());
+        assert!(tensors.check_all_asked("llama").is_ok());
+        assert!(matches!(tensors.require("u", &[8]), Err(ModelFailure::MissingTensor { .. })));
+    }
 }

@@ -119,3 +119,46 @@ impl Routing {
         &self.weights[pairs]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_equally_probable_experts_the_first_wins() {
+        let mut routing = Routing::new(2, 4).unwrap();
+        routing.choose(0, &mut [1.0, 3.0, 1.0, 1.0], 2, Weighting::Normalized);
+        assert_eq!(routing.chosen, [1, 0]);
+        let sum: f32 = routing.chosen_weights.iter().sum();
+        assert!((sum - 1.0).abs() < 1e-6, "normalised weights sum to {sum}");
+    }
+
+    #[test]
+    fn an_opinion_of_nothing_still_names_different_experts() {
+        let mut routing = Routing::new(3, 3).unwrap();
+        routing.choose(0, &mut [f32::NAN; 3], 3, Weighting::Probability);
+        assert_eq!(routing.chosen, [0, 1, 2]);
+    }
+
+    #[test]
+    fn pairs_are_sorted_by_expert_then_by_token() {
+        let mut routing = Routing::new(6, 4).unwrap();
+        for (token, opinion) in
+            [[9.0, 8.0, 0.0, 0.0], [0.0, 9.0, 0.0, 8.0], [9.0, 0.0, 0.0, 8.0]].iter().enumerate()
+        {
+            routing.choose(token, &mut opinion.clone(), 2, Weighting::Probability);
+        }
+        routing.sort(0..3, 2);
+        let all: Vec<_> = (0..4).map(|expert| of_pairs(&routing, expert)).collect();
+        assert_eq!(all, [vec![0, 2], vec![0, 1], vec![], vec![1, 2]]);
+        assert_eq!(routing.busy_from(2), Some((3, 4..6)));
+        assert_eq!(routing.busy_from(4), None);
+        // Only the last token, as in a last layer.
+        routing.sort(2..3, 2);
+        assert_eq!([of_pairs(&routing, 0), of_pairs(&routing, 3)], [vec![2], vec![2]]);
+    }
+
+    fn of_pairs(routing: &Routing, expert: usize) -> Vec<u32> {
+        routing.tokens(routing.pairs(expert)).to_vec()
+    }
+}
