@@ -45,7 +45,8 @@ pub(super) fn plan_for(
             n_batch: config.n_batch,
             kv: config.kv_type(),
             all_logits: config.all_logits,
-            prefetch: config.prefetch,
+            // Without reading ahead one slot does, and more stays resident.
+            prefetch: config.prefetch && !source.reads_at_once(),
             n_slots: config.n_slots,
             slot_bytes: config.slot_bytes,
             force: config.force,
