@@ -56,7 +56,7 @@ export interface Assets {
   wasm?: string | URL;
 }
 
-/** How far reading the weights that stay in memory has got. */
+/** How far reading the weights that stay in memory has got, or before that the download from a server that cannot send parts. */
 export interface Progress {
   loadedBytes: number;
   totalBytes: number;

@@ -87,11 +87,20 @@ impl Error {
         Self { inner: Box::new(Inner { kind, message: message.into(), details: Vec::new() }) }
     }
 
-    /// The same error with one more fact for programs.
+    /// The same error with one more fact for programs; one of the same name gives way.
     #[must_use]
     pub fn with(mut self, name: &'static str, detail: impl Into<Detail>) -> Self {
+        self.inner.details.retain(|(known, _)| *known != name);
         self.inner.details.push((name, detail.into()));
         self
+    }
+
+    /// The same kind and facts under another sentence, from a place that knows more of what was wanted.
+    #[must_use]
+    pub fn reworded(&self, message: impl Into<String>) -> Self {
+        let mut reworded = self.clone();
+        reworded.inner.message = message.into();
+        reworded
     }
 
     /// What went wrong, by who can mend it.

@@ -5,7 +5,7 @@ import type { Calls, News, SourceSpec } from '../protocol.js';
 import { type Handlers, Server } from '../rpc-server.js';
 import type { Call, Session } from '../wasm/simd/sluice.js';
 import { BlobSource } from './blob-source.js';
-import { makeHost } from './host.js';
+import { type Host, makeHost } from './host.js';
 import { RangeSource } from './range-source.js';
 import type { Source } from './source.js';
 import { type Wasm, startWasm } from './wasm.js';
@@ -18,7 +18,7 @@ const handlers: Handlers<Calls> = {
     if (wasm !== undefined) throw new SluiceError('misuse', 'this worker has opened a model already');
     const module = (wasm = await startWasm(build, folder));
     const host = makeHost((progress) => server.tell({ kind: 'progress', progress }));
-    const files = await openSource(source);
+    const files = await openSource(source, host);
     session = await running(signal, (call) => module.open(host, files, options, call));
     return { facts: session.facts(), stats: session.stats() };
   },
@@ -99,10 +99,16 @@ function hold(call: Call, credit: Promise<void> | undefined): void {
   void credit.then(() => call.proceed());
 }
 
-function openSource(spec: SourceSpec): Promise<Source> {
+function openSource(spec: SourceSpec, host: Host): Promise<Source> {
   switch (spec.kind) {
     case 'range':
-      return RangeSource.open(spec.urls, spec);
+      return RangeSource.open(spec.urls, {
+        headers: spec.headers,
+        credentials: spec.credentials,
+        onDownload: (loadedBytes, totalBytes) => {
+          host.progress(loadedBytes, totalBytes);
+        },
+      });
     case 'blob':
       return Promise.resolve(new BlobSource(spec.blobs));
   }

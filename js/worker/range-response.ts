@@ -21,7 +21,7 @@ export interface RemoteFile {
 
 /** An answer whose body can be read. */
 export interface Accepted {
-  /** The body is the whole file from its first byte on: what is beyond the range is not wanted. */
+  /** The body is the whole file from its first byte on: the server does not know ranges. */
   readonly whole: boolean;
   /** Bytes that the body should have, where the server says so. */
   readonly promised: number | undefined;

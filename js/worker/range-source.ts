@@ -4,6 +4,7 @@
  */
 
 import { SluiceError } from '../errors.js';
+import { BlobSource } from './blob-source.js';
 import { Lanes, Timer, pause } from './lanes.js';
 import {
   type Accepted,
@@ -28,24 +29,27 @@ export interface RangeOptions {
   backoffMs?: number;
   /** Milliseconds without a byte after which a request is given up and tried again. */
   stallMs?: number;
+  /** Hears how far the download of a file has got whose server cannot send parts. */
+  onDownload?: (loadedBytes: number, totalBytes: number) => void;
 }
 
 interface OpenedFile extends RemoteFile {
   /** The first bytes, which came with the request that looked whether anything is there; dropped when reading has passed them. */
   head: Uint8Array | undefined;
+  /** All of it, when the server cannot send parts: downloaded once, and kept by the browser, which may put it on disk. */
+  whole: BlobSource | undefined;
 }
 
 /** The files of one model on HTTP servers. */
 export class RangeSource implements Source {
   readonly bufferBytes: number;
-  readonly rereads = false;
   readonly #files: readonly OpenedFile[];
   readonly #options: RangeOptions;
   readonly #lanes = new Lanes(MAX_REQUESTS);
   #controller = new AbortController();
 
   private constructor(urls: readonly string[], options: RangeOptions) {
-    this.#files = urls.map((url) => ({ url, size: undefined, etag: undefined, head: undefined }));
+    this.#files = urls.map((url) => ({ url, size: undefined, etag: undefined, head: undefined, whole: undefined }));
     this.#options = options;
     this.bufferBytes = MAX_REQUESTS * CHUNK_BYTES + urls.length * HEAD_BYTES;
   }
@@ -68,6 +72,7 @@ export class RangeSource implements Source {
   async read(file: number, offset: number, length: number, sink: Sink): Promise<void> {
     const remote = this.#files[file];
     if (remote === undefined) throw sourceFailed(`the model has no file ${file}`, { file });
+    if (remote.whole !== undefined) return remote.whole.read(0, offset, length, sink);
     const signal = this.#controller.signal;
     let done = 0;
     if (remote.head !== undefined && offset < remote.head.byteLength) {
@@ -90,6 +95,7 @@ export class RangeSource implements Source {
   cancel(): void {
     this.#controller.abort(cancelled());
     this.#controller = new AbortController();
+    for (const { whole } of this.#files) whole?.cancel();
   }
 
   async #readHead(file: OpenedFile): Promise<void> {
@@ -109,9 +115,10 @@ export class RangeSource implements Source {
       );
     } catch (thrown) {
       // A file smaller than the head says so, and all of it is here.
-      if (file.size === undefined || got !== file.size || got === 0) throw thrown;
+      const complete = got > 0 && got === file.size;
+      if (!complete) throw thrown;
     }
-    file.head = head.subarray(0, got);
+    if (file.whole === undefined) file.head = head.subarray(0, got);
   }
 
   /** Runs `attempt` until it succeeds, it fails for good, or it has failed too often without a byte of progress. */
@@ -135,7 +142,7 @@ export class RangeSource implements Source {
   }
 
   /** One request for exactly these bytes. */
-  async #request(file: RemoteFile, offset: number, length: number, outer: AbortSignal, sink: Sink): Promise<void> {
+  async #request(file: OpenedFile, offset: number, length: number, outer: AbortSignal, sink: Sink): Promise<void> {
     const place: Place = { url: publicUrl(file.url), offset, length };
     const request = new AbortController();
     const stop = (): void => request.abort(outer.reason);
@@ -151,7 +158,8 @@ export class RangeSource implements Source {
         ...(credentials ? { credentials } : {}),
       });
       const accepted = acceptResponse(response, place, file);
-      await takeBody(response, accepted, place, file, timer, sink);
+      if (accepted.whole) await this.#download(response, accepted, place, file, timer);
+      else await takeBody(response, accepted, place, file, timer, sink);
     } catch (thrown) {
       if (request.signal.aborted) throw request.signal.reason;
       if (thrown instanceof Retry || thrown instanceof SluiceError) throw thrown;
@@ -161,6 +169,25 @@ export class RangeSource implements Source {
       outer.removeEventListener('abort', stop);
       request.abort(); // what is left of the body is not wanted
     }
+  }
+
+  /** Takes the whole file, which is what a server sends that does not know ranges. */
+  async #download(response: Response, { promised }: Accepted, place: Place, file: OpenedFile, timer: Timer): Promise<void> {
+    let got = 0;
+    const watched = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (bytes, controller) => {
+        timer.restart();
+        got += bytes.byteLength;
+        if (promised !== undefined) this.#options.onDownload?.(got, promised);
+        controller.enqueue(bytes);
+      },
+    });
+    const blob = await new Response(response.body?.pipeThrough(watched)).blob();
+    if (promised !== undefined && blob.size !== promised) {
+      throw new Retry(networkFailed(place, `the connection ended after ${blob.size} bytes`));
+    }
+    file.size = blob.size;
+    file.whole = new BlobSource([blob]);
   }
 }
 
@@ -178,14 +205,10 @@ async function takeBody(
   let got = 0;
   for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
     timer.restart();
-    let bytes = next.value;
-    if (got + bytes.byteLength > length) {
-      if (!accepted.whole) throw wrongRange(place, `more than the ${length} bytes it was asked for`);
-      bytes = bytes.subarray(0, length - got);
-    }
+    const bytes = next.value;
+    if (got + bytes.byteLength > length) throw wrongRange(place, `more than the ${length} bytes it was asked for`);
     if (!sink(got, bytes)) return;
     got += bytes.byteLength;
-    if (got === length && accepted.whole) return;
   }
   if (got === length) return;
   if (accepted.promised !== undefined && got !== accepted.promised)

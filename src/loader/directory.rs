@@ -150,7 +150,7 @@ impl Directory {
         let name = self.name(tensor);
         let message =
             format!("reading {len} bytes of {name} at offset {offset} of file {file} failed: {e}");
-        Error::new(e.kind(), message)
+        e.reworded(message)
             .with("tensor", name)
             .with("file", u64::from(file))
             .with("offset", offset)

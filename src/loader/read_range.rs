@@ -107,7 +107,7 @@ fn deliver(started: &mut VecDeque<Started>, completion: Completion) {
 fn describe(e: &Error, range: FileRange) -> Error {
     let FileRange { file, offset, len } = range;
     let message = format!("reading {len} bytes at offset {offset} of file {file} failed: {e}");
-    Error::new(e.kind(), message)
+    e.reworded(message)
         .with("file", u64::from(file))
         .with("offset", offset)
         .with("length", len as u64)

@@ -210,11 +210,28 @@ for (const [name, answer, code, message] of wrong) {
   });
 }
 
-test('a server that ignores ranges serves the first bytes, and then says what is wrong', async (t) => {
-  const { url } = await serve(t, (_, response) => response.writeHead(200, { 'content-length': model.length }).end(model));
-  const source = await open(url);
+test('from a server that ignores ranges the file is taken once, whole, with news of how far it is', async (t) => {
+  const { url, asked } = await serve(t, ({ index }, response) => {
+    response.writeHead(200, { 'content-length': model.length });
+    if (index > 0) response.end(model);
+    else response.write(model.subarray(0, 100_000), () => setTimeout(() => response.destroy(), 5));
+  });
+  const heard: number[] = [];
+  const source = await RangeSource.open([url], { ...quick, onDownload: (loaded, total) => heard.push(loaded / total) });
+  assert.equal(asked.length, 2, 'one that broke and one that did not');
+  assert.equal(heard.at(-1), 1);
   assert.equal(source.size(0), model.length);
+  assert.deepEqual(await readAll(source, 0, 100_000, 200_000), model.subarray(100_000, 300_000));
   assert.deepEqual(await readAll(source, 0, 0, 1000), model.subarray(0, 1000));
+  assert.equal(asked.length, 2);
+});
+
+test('a server that forgets its ranges in between is a failure', async (t) => {
+  const { url } = await serve(
+    t,
+    later((_, response) => response.writeHead(200, { 'content-length': model.length }).end(model)),
+  );
+  const source = await open(url);
   await assert.rejects(readAll(source, 0, 100_000, 10), { code: 'source_failed', message: /whole file.*must support Range/ });
 });
 

@@ -16,5 +16,7 @@ fn an_error_carries_kind_message_and_facts() {
     let error =
         Error::new(ErrorKind::SourceFailed, "no bytes").with("status", 404).with("url", "u");
     assert_eq!((error.code(), error.to_string().as_str()), ("source_failed", "no bytes"));
-    assert_eq!(error.details().len(), 2);
+    let reworded = error.with("url", "v").reworded("no bytes of a tensor");
+    assert_eq!((reworded.code(), reworded.message()), ("source_failed", "no bytes of a tensor"));
+    assert_eq!(reworded.details(), [("status", 404.into()), ("url", "v".into())]);
 }

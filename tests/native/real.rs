@@ -144,3 +144,51 @@ fn gemma3_exact_is_the_oracle_on_every_prompt() {
 fn gemma3_fast_agrees_where_the_margin_is_above_one() {
     fast_agrees(GEMMA3, "gemma3", 2.0);
 }
+
+/// The logits of a chat prompt's positions, as bits.
+fn chat_bits(file: &str, ids: &[u32], config: &OpenConfig) -> (Vec<u32>, Engine) {
+    let mut engine = open(&model(file), config);
+    let rows = logits(&mut engine, ids, u32::MAX);
+    (rows.iter().flatten().map(|value| value.to_bits()).collect(), engine)
+}
+
+/// From the floor to all resident the bits are the same; the floor at a context of 512 is at most `most_bytes`, the engine's
+/// own code and data in a browser included.
+fn runs_in_little_memory(file: &str, name: &str, most_bytes: u64) {
+    let chat = golden(name).prompts.into_iter().find(|case| case.name == "chat").expect("chat");
+    let base = OpenConfig {
+        all_logits: true,
+        n_ctx: Some(512),
+        n_batch: Some(16),
+        ..OpenConfig::default()
+    };
+    let (expected, resident) = chat_bits(file, &chat.ids, &base);
+    let one = OpenConfig { n_ctx: Some(512), base_bytes: WASM_BASE_BYTES, ..OpenConfig::default() };
+    let floor = open(&model(file), &one).plan().floor_bytes;
+    assert!(floor <= most_bytes, "{name}: the floor is {floor}");
+    let (least, all) = (resident.plan().floor_bytes, resident.plan().total_bytes);
+    for budget_bytes in [least, (least + all) / 2] {
+        let config = OpenConfig { budget_bytes: Some(budget_bytes), ..base.clone() };
+        let (found, engine) = chat_bits(file, &chat.ids, &config);
+        assert!(found == expected, "{name} in {budget_bytes} bytes");
+        assert!(engine.stats().bytes_read > engine.plan().weight_bytes, "{name}: weights stream");
+    }
+    let no_async = OpenConfig { prefetch: false, ..base };
+    let least = open(&model(file), &no_async).plan().floor_bytes;
+    let no_async = OpenConfig { budget_bytes: Some(least), ..no_async };
+    let found = chat_bits(file, &chat.ids, &no_async).0;
+    assert!(found == expected, "{name} without reading ahead");
+}
+
+/// Code, static data and stack of the wasm module, rounded up.
+const WASM_BASE_BYTES: u64 = 3 << 20;
+
+#[test]
+fn smollm2_runs_in_32_mb_with_the_same_bits() {
+    runs_in_little_memory(SMOLLM2, "smollm2", 32_000_000);
+}
+
+#[test]
+fn gemma3_runs_in_48_mb_with_the_same_bits() {
+    runs_in_little_memory(GEMMA3, "gemma3", 48_000_000);
+}

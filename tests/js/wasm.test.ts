@@ -1,0 +1,322 @@
+/** The wasm module itself, in Node: options, queue, aborts and errors at the boundary, and the oracle's numbers behind it. */
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import type { EngineOptions, FinishReason, SamplingOptions } from '../../js/options.js';
+import type * as Module from '../../pkg/wasm/simd/sluice.js';
+import { BlobSource } from '../../js/worker/blob-source.js';
+
+const wasm = (await import(pathToFileURL(path.resolve('pkg/wasm/simd/sluice.js')).href)) as typeof Module;
+wasm.initSync({ module: readFileSync('pkg/wasm/simd/sluice_bg.wasm') });
+
+const fixture = (name: string): Buffer<ArrayBuffer> => readFileSync(`tests/fixtures/${name}`);
+interface Golden {
+  prompt: number[];
+  greedy: number[];
+}
+const golden = JSON.parse(fixture('models/llama-gqa.json').toString()) as Golden;
+
+const host = (turns: { count: number }): Parameters<typeof wasm.open>[0] => ({
+  deviceBytes: undefined,
+  progress: () => undefined,
+  turn: () => {
+    turns.count += 1;
+    return new Promise((resolve) => setImmediate(resolve));
+  },
+});
+
+function open(options: EngineOptions = {}, name = 'models/llama-gqa.gguf', turns = { count: 0 }): Promise<Module.Session> {
+  return wasm.open(host(turns), new BlobSource([new Blob([fixture(name)])]), options, new wasm.Call());
+}
+
+/** What should have been refused was not. */
+function unexpected(): never {
+  assert.fail('it was not refused');
+}
+
+interface Answer {
+  ids: number[];
+  text: string;
+  reason: FinishReason;
+}
+
+async function generate(
+  session: Module.Session,
+  prompt: string | number[],
+  options: SamplingOptions,
+  call = new wasm.Call(),
+  onToken: (n: number) => void = () => undefined,
+): Promise<Answer> {
+  const ids: number[] = [];
+  let text = '';
+  const reason = await session.generate(
+    typeof prompt === 'string' ? prompt : Uint32Array.from(prompt),
+    options,
+    call,
+    (piece, id) => {
+      text += piece;
+      if (id !== null) ids.push(id);
+      onToken(ids.length);
+    },
+  );
+  return { ids, text, reason };
+}
+
+async function logits(session: Module.Session, ids: number[], chunk: number | null): Promise<Float32Array> {
+  const rows: number[] = [];
+  await session.logits(ids, chunk, new wasm.Call(), (row) => rows.push(...row));
+  return Float32Array.from(rows);
+}
+
+test('greedy ids are the oracle’s', async () => {
+  const session = await open({ precision: 'exact' });
+  const { ids, reason } = await generate(session, golden.prompt, {
+    maxTokens: golden.greedy.length,
+    temperature: 0,
+    ignoreEog: true,
+  });
+  assert.deepEqual(ids, golden.greedy);
+  assert.equal(reason, 'length');
+  const stats = session.stats();
+  assert.equal(stats.promptTokens, golden.prompt.length);
+  assert.equal(stats.generatedTokens, golden.greedy.length);
+  assert.equal(stats.build, 'simd');
+  assert.ok(stats.memoryBytes > 0 && stats.decodeTokensPerSecond > 0);
+});
+
+test('logits are the oracle’s, and the same bits whole or token by token', async () => {
+  const session = await open({ precision: 'exact', allLogits: true });
+  const whole = await logits(session, golden.prompt, null);
+  const bytes = fixture('models/llama-gqa.logits.f32');
+  const expected = new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
+  assert.equal(whole.length, expected.length);
+  const worst = expected.reduce((most, value, i) => Math.max(most, Math.abs(value - (whole[i] ?? Infinity))), 0);
+  assert.ok(worst < 2e-4, `off by ${worst}`);
+  assert.deepEqual(await logits(session, golden.prompt, 1), whole);
+});
+
+/** Every key of the TypeScript types; the compiler refuses this table when one is missing or too many. */
+const engineKeys: Record<keyof EngineOptions, true> = {
+  allLogits: true,
+  batch: true,
+  context: true,
+  force: true,
+  kvType: true,
+  memory: true,
+  precision: true,
+  threads: true,
+};
+const samplingKeys: Record<keyof SamplingOptions, true> = {
+  dryAllowedLength: true,
+  dryBase: true,
+  dryLastN: true,
+  dryMultiplier: true,
+  frequencyPenalty: true,
+  ignoreEog: true,
+  logitBias: true,
+  logprobs: true,
+  maxTokens: true,
+  minP: true,
+  parseSpecial: true,
+  presencePenalty: true,
+  repeatLastN: true,
+  repeatPenalty: true,
+  resume: true,
+  seed: true,
+  stop: true,
+  temperature: true,
+  topK: true,
+  topP: true,
+  typicalP: true,
+  xtcProbability: true,
+  xtcThreshold: true,
+};
+
+test('Rust accepts the keys that the types have, and no others', async () => {
+  const session = await open();
+  const refusals = [
+    [engineKeys, open({ what: 1 } as EngineOptions)],
+    [samplingKeys, generate(session, [1], { what: 1 } as SamplingOptions)],
+  ] as const;
+  for (const [keys, refusal] of refusals) {
+    const message = `unknown option 'what'; there are: ${Object.keys(keys).sort().join(', ')}`;
+    await assert.rejects(refusal, { code: 'invalid_option', message, details: { key: 'what' } });
+  }
+});
+
+test('no options are the documented defaults', async () => {
+  const { config } = (await open()).facts();
+  assert.deepEqual(config, { memory: 2 ** 30, context: 256, batch: config.batch, kvType: 'f16', precision: 'fast', threads: 1 });
+  assert.equal((await open({ precision: 'exact' })).facts().config.kvType, 'f32');
+  // Undefined is not given.
+  const unset = { context: undefined, memory: undefined } as unknown as EngineOptions;
+  assert.deepEqual((await open(unset)).facts().config, config);
+});
+
+test('values are checked, and the refusal names the key', async () => {
+  const session = await open();
+  const wrong: [string, unknown[]][] = [
+    ['memory', ['300X', -1, 0, 1.5, true, Number.NaN]],
+    ['context', [0, -1, 1.5, '4096', 2 ** 32]],
+    ['batch', [0, -1, Infinity]],
+    ['kvType', ['f64', 16, null]],
+    ['precision', ['slow', 1]],
+    ['threads', [2, 0, 'all']],
+    ['force', ['yes', 1]],
+    ['allLogits', [0]],
+  ];
+  for (const [key, values] of wrong) {
+    for (const value of values) {
+      await assert.rejects(open({ [key]: value }), { code: 'invalid_option', message: new RegExp(key), details: { key } });
+    }
+  }
+  const wrongSampling: [string, unknown[]][] = [
+    ['temperature', ['hot', Number.NaN, Infinity]],
+    ['topK', [-1, 1.5, '40']],
+    ['topP', [-0.1, 1.1]],
+    ['minP', [2]],
+    ['seed', [-1, 1.5, 2 ** 53]],
+    ['stop', [5, [5], ''] as unknown[]],
+    ['maxTokens', [-1, '5']],
+    ['logitBias', [5, { a: 1 }, { 1: 'x' }, { 1: Infinity }]],
+    ['logprobs', [101]],
+    ['repeatPenalty', [0]],
+  ];
+  for (const [key, values] of wrongSampling) {
+    for (const value of values) {
+      await assert.rejects(generate(session, [1], { [key]: value }), {
+        code: 'invalid_option',
+        message: new RegExp(key),
+        details: { key },
+      });
+    }
+  }
+  await assert.rejects(open(5 as EngineOptions), { code: 'invalid_option', message: /must be an object/ });
+});
+
+test('sizes are read as people write them', async () => {
+  for (const [memory, bytes] of [
+    ['300MB', 3e8],
+    ['300MiB', 300 * 2 ** 20],
+    [3e8, 3e8],
+    ['0.5 GB', 5e8],
+  ] as const) {
+    assert.equal((await open({ memory })).facts().config.memory, bytes);
+  }
+});
+
+test('a budget that is too small says what it would take', async () => {
+  const refused = await open({ memory: 70_000 }).then(
+    unexpected,
+    (error: unknown) => error as Error & { details: Record<string, number> },
+  );
+  assert.match(refused.message, /needs at least \d+ bytes/);
+  const needed = refused.details['neededBytes'];
+  assert.ok(needed !== undefined && needed > 70_000);
+  assert.equal(refused.details['availableBytes'], 70_000);
+});
+
+test('calls take turns in the order they came', async () => {
+  const session = await open();
+  const ended: number[] = [];
+  const run = async (n: number): Promise<number[]> => {
+    const { ids } = await generate(session, golden.prompt, { maxTokens: 12 - n, temperature: 0, ignoreEog: true });
+    ended.push(n);
+    return ids;
+  };
+  const [first, ...others] = await Promise.all([0, 1, 2, 3].map(run));
+  assert.deepEqual(ended, [0, 1, 2, 3]);
+  others.forEach((ids, i) => {
+    assert.deepEqual(ids, first?.slice(0, 11 - i));
+  });
+});
+
+test('an abort ends a call, waiting or running, and the next answer is right', async () => {
+  const session = await open();
+  const options = { maxTokens: 200, temperature: 0, ignoreEog: true };
+  const [running, waiting] = [new wasm.Call(), new wasm.Call()];
+  let seen = 0;
+  const first = generate(session, golden.prompt, options, running, (n) => {
+    seen = n;
+    if (n === 3) running.abort();
+  });
+  waiting.abort();
+  const second = generate(session, golden.prompt, options, waiting, () => assert.fail('it was aborted before its turn'));
+  for (const call of [first, second]) {
+    const ended = await call.then(
+      ({ reason }) => reason,
+      (error: unknown) => (error as { code: string }).code,
+    );
+    assert.match(ended, /^(abort|misuse)$/);
+  }
+  assert.equal(seen, 3);
+  const exact = await open({ precision: 'exact' });
+  const { ids } = await generate(exact, golden.prompt, { maxTokens: 4, temperature: 0, ignoreEog: true });
+  assert.deepEqual(ids, golden.greedy.slice(0, 4));
+});
+
+test('a held call waits, and goes on where it was', async () => {
+  const session = await open({ precision: 'exact' });
+  const call = new wasm.Call();
+  let seen = 0;
+  const answer = generate(session, golden.prompt, { maxTokens: 8, temperature: 0, ignoreEog: true }, call, (n) => {
+    seen = n;
+    if (n === 2) call.hold();
+  });
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  assert.equal(seen, 2);
+  call.proceed();
+  assert.deepEqual((await answer).ids, golden.greedy.slice(0, 8));
+});
+
+test('a seed that is given decides, and one that is not differs', async () => {
+  const session = await open();
+  const options = { maxTokens: 24, temperature: 2, topK: 0, topP: 1, minP: 0, ignoreEog: true };
+  const [a, b, c, d] = await Promise.all(
+    [{ seed: 7 }, { seed: 7 }, {}, {}].map(async (seed) =>
+      (await generate(session, [1, 2, 3], { ...options, ...seed })).ids.join(),
+    ),
+  );
+  assert.equal(a, b);
+  assert.notEqual(c, d);
+});
+
+test('log-probabilities come when they are asked for', async () => {
+  const session = await open();
+  const logprobs: (number | null)[] = [];
+  for (const options of [{}, { logprobs: 0 }]) {
+    await session.generate(
+      Uint32Array.of(1, 2, 3),
+      { maxTokens: 1, temperature: 0, ...options },
+      new wasm.Call(),
+      (_text, _id, logprob) => logprobs.push(logprob),
+    );
+  }
+  assert.equal(logprobs[0], null);
+  assert.ok(typeof logprobs[1] === 'number' && logprobs[1] < 0 && logprobs[1] > -5, String(logprobs[1]));
+});
+
+test('a source that fails or lies is an error of the call, not of the module', async () => {
+  const failing = { fileCount: 1, bufferBytes: 0, size: () => undefined, cancel: () => undefined };
+  const lies = [
+    {
+      ...failing,
+      read: () => Promise.reject(Object.assign(new Error('no bytes'), { code: 'source_failed', details: { status: 500 } })),
+    },
+    { ...failing, read: () => Promise.reject(new TypeError('secret')) },
+    { ...failing, read: () => Promise.resolve() },
+  ];
+  const errors = await Promise.all(
+    lies.map((source) => wasm.open(host({ count: 0 }), source, {}, new wasm.Call()).then(unexpected, (error: unknown) => error)),
+  );
+  const [told, foreign, short] = errors as (Error & { code: string; details: Record<string, unknown> })[];
+  assert.deepEqual([told?.code, told?.details['status']], ['source_failed', 500]);
+  assert.match(told?.message ?? '', /no bytes$/);
+  assert.equal(foreign?.code, 'internal');
+  assert.doesNotMatch(foreign.message, /secret/);
+  assert.equal(short?.code, 'source_failed');
+  await open();
+});
