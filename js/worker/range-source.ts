@@ -61,6 +61,11 @@ export class RangeSource implements Source {
     return source;
   }
 
+  /** Only what was downloaded whole is here to be read again. */
+  get rereads(): boolean {
+    return this.#files.every(({ whole }) => whole !== undefined);
+  }
+
   get fileCount(): number {
     return this.#files.length;
   }

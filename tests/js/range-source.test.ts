@@ -79,6 +79,7 @@ test('the first bytes are not fetched twice', async (t) => {
   const { url, asked } = await serve(t, good(model));
   const source = await open(url);
   await readAll(source, 0, 0, 100_000);
+  assert.equal(source.rereads, false, 'nothing is read over the network in every pass');
   assert.deepEqual(
     asked.map(({ first }) => first),
     [0, 65_536],
@@ -221,6 +222,7 @@ test('from a server that ignores ranges the file is taken once, whole, with news
   assert.equal(asked.length, 2, 'one that broke and one that did not');
   assert.equal(heard.at(-1), 1);
   assert.equal(source.size(0), model.length);
+  assert.equal(source.rereads, true);
   assert.deepEqual(await readAll(source, 0, 100_000, 200_000), model.subarray(100_000, 300_000));
   assert.deepEqual(await readAll(source, 0, 0, 1000), model.subarray(0, 1000));
   assert.equal(asked.length, 2);

@@ -300,7 +300,7 @@ test('log-probabilities come when they are asked for', async () => {
 });
 
 test('a source that fails or lies is an error of the call, not of the module', async () => {
-  const failing = { fileCount: 1, bufferBytes: 0, size: () => undefined, cancel: () => undefined };
+  const failing = { fileCount: 1, bufferBytes: 0, rereads: false, size: () => undefined, cancel: () => undefined };
   const lies = [
     {
       ...failing,
