@@ -131,6 +131,10 @@ impl Hparams {
             return Err(keys.bad(HEAD_COUNT_KV, &n_head_kv.to_string(), why));
         }
         let head_dim = head_dim(&keys, n_embd, n_head)?;
+        if keys.flag("attention.causal")? == Some(false) {
+            let why = "attention looks back only";
+            return Err(keys.unsupported("attention.causal", "false", why));
+        }
         let rms_eps = keys.required(RMS_EPS, keys.number(RMS_EPS)?)?;
         if rms_eps < 0.0 {
             return Err(keys.bad(RMS_EPS, &rms_eps.to_string(), "it must not be negative"));
@@ -149,12 +153,12 @@ impl Hparams {
             rope: RopeHparams::read(&keys, head_dim, n_ctx_train)?,
             n_window: keys.whole("attention.sliding_window", u32::MAX)?.filter(|&n| n > 0),
             window_layers: WindowLayers::read(&keys, n_layer)?,
-            attention_scale: keys.positive("attention.scale")?,
-            attention_softcap: keys.positive("attn_logit_softcapping")?,
-            final_softcap: keys.positive("final_logit_softcapping")?,
-            embedding_scale: keys.positive("embedding_scale")?,
-            residual_scale: keys.positive("residual_scale")?,
-            logit_scale: keys.positive("logit_scale")?,
+            attention_scale: keys.scale("attention.scale")?,
+            attention_softcap: keys.scale("attn_logit_softcapping")?,
+            final_softcap: keys.scale("final_logit_softcapping")?,
+            embedding_scale: keys.scale("embedding_scale")?,
+            residual_scale: keys.scale("residual_scale")?,
+            logit_scale: keys.scale("logit_scale")?,
             experts: ExpertHparams::read(&keys, n_ff)?,
         })
     }
@@ -216,11 +220,16 @@ impl RopeScaling {
         match (kind, factor) {
             (Some("none"), _) | (None | Some("linear" | "longrope"), None) => Ok(Self::None),
             (None | Some("linear" | "longrope"), Some(factor)) => Ok(Self::Linear { factor }),
-            (Some("yarn"), factor) => Ok(Self::Yarn {
-                factor: factor.unwrap_or(1.0),
-                beta_fast: keys.positive("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
-                beta_slow: keys.positive("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
-            }),
+            (Some("yarn"), factor) => {
+                only(keys, "rope.scaling.yarn_ext_factor", 1.0)?;
+                only(keys, "rope.scaling.yarn_attn_factor", 1.0)?;
+                only(keys, "rope.scaling.yarn_log_multiplier", 0.0)?;
+                Ok(Self::Yarn {
+                    factor: factor.unwrap_or(1.0),
+                    beta_fast: keys.positive("rope.scaling.yarn_beta_fast")?.unwrap_or(32.0),
+                    beta_slow: keys.positive("rope.scaling.yarn_beta_slow")?.unwrap_or(1.0),
+                })
+            }
             (Some(other), _) => Err(keys.unsupported(
                 "rope.scaling.type",
                 other,
@@ -267,12 +276,19 @@ impl ExpertHparams {
         if let Some(n) = keys.whole("expert_gating_func", u32::MAX)?.filter(|&n| n > 1) {
             return Err(keys.unsupported("expert_gating_func", &n.to_string(), "only softmax is"));
         }
-        if let Some(x) = keys.number("expert_weights_scale")?.filter(|&x| x != 0.0 && x != 1.0) {
-            let why = "the experts' weights are not scaled";
-            return Err(keys.unsupported("expert_weights_scale", &x.to_string(), why));
+        if keys.number("expert_weights_scale")? != Some(0.0) {
+            only(keys, "expert_weights_scale", 1.0)?;
         }
         let n_ff_expert = keys.count("expert_feed_forward_length", MAX_WIDTH)?.unwrap_or(n_ff);
         Ok(Some(Self { n_expert, n_expert_used, n_ff_expert }))
+    }
+}
+
+/// Refuses a number that is not the one that this engine computes with.
+fn only(keys: &Keys<'_>, name: &str, value: f32) -> Result<()> {
+    match keys.number(name)?.filter(|&x| x != value) {
+        None => Ok(()),
+        Some(x) => Err(keys.unsupported(name, &x.to_string(), "it is a variant that is not built")),
     }
 }
 

@@ -90,6 +90,14 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// A finite number above zero that files also switch off by writing 0.
+    pub(crate) fn scale(&self, name: &str) -> Result<Option<f32>> {
+        match self.number(name)? {
+            Some(x) if x < 0.0 => Err(self.bad(name, &x.to_string(), "it must not be negative")),
+            other => Ok(other.filter(|&x| x != 0.0)),
+        }
+    }
+
     /// A truth value.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
         self.metadata.get_bool(&self.key(name))

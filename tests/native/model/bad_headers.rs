@@ -136,6 +136,16 @@ const FAULTS: &[Fault] = &[
         &["rope.scaling.type", "dynamic"],
     ),
     (
+        |h| set(h, "llama.attention.causal", Value::Bool(false)),
+        "unsupported_model",
+        &["attention.causal", "false"],
+    ),
+    (
+        |h| set_yarn(h, "llama.rope.scaling.yarn_log_multiplier", 0.1),
+        "unsupported_model",
+        &["yarn_log_multiplier", "0.1"],
+    ),
+    (
         |h| set(h, "llama.rope.scaling.factor", Value::F32(-2.0)),
         "invalid_model",
         &["rope.scaling.factor", "-2"],
@@ -267,6 +277,11 @@ pub(super) fn set(h: &mut Header, key: &str, value: Value) {
 fn set_both_lengths(h: &mut Header, key: u32, value: u32) {
     set(h, "llama.attention.key_length", Value::U32(key));
     set(h, "llama.attention.value_length", Value::U32(value));
+}
+
+fn set_yarn(h: &mut Header, key: &str, value: f32) {
+    set(h, "llama.rope.scaling.type", text("yarn"));
+    set(h, key, Value::F32(value));
 }
 
 fn set_experts(h: &mut Header, n: u32, n_used: u32) {
