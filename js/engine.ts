@@ -70,7 +70,7 @@ export class Engine {
     const { build: _build, headers, credentials, assets, signal, onProgress: _onProgress, ...engineOptions } = options;
     try {
       const request = {
-        source: await sourceSpec(source, headers, credentials),
+        source: sourceSpec(source, headers, credentials),
         options: sendable(engineOptions),
         build,
         wasm: assets?.wasm === undefined ? null : absoluteUrl(assets.wasm, 'assets.wasm'),
@@ -163,33 +163,30 @@ function workerError(event: ErrorEvent): SluiceError {
   return new SluiceError('source_failed', message, { reason: 'worker' });
 }
 
-async function sourceSpec(
+function sourceSpec(
   source: ModelSource,
   headers: OpenOptions['headers'],
   credentials: OpenOptions['credentials'],
-): Promise<SourceSpec> {
+): SourceSpec {
   const files: readonly ModelFile[] = isList(source) ? source : [source];
   const urls: string[] = [];
   const blobs: Blob[] = [];
+  const handles: FileSystemFileHandle[] = [];
   for (const file of files) {
     if (typeof file === 'string' || file instanceof URL) urls.push(absoluteUrl(file, 'source'));
     else if (file instanceof Blob) blobs.push(file);
-    else if (typeof file?.getFile === 'function') blobs.push(await file.getFile());
-    else
-      throw new SluiceError(
-        'invalid_option',
-        'the source must be an address, a File or Blob, a file handle, or a list of these',
-        { key: 'source' },
-      );
+    else if (typeof file?.getFile === 'function') handles.push(file);
+    else throw wrongSource('must be an address, a File or Blob, a file handle, or a list of these');
   }
-  if (urls.length > 0 && blobs.length > 0) {
-    throw new SluiceError('invalid_option', 'the files of a split model must all be addresses or all be picked files', {
-      key: 'source',
-    });
-  }
-  if (urls.length > 0) return { kind: 'range', urls, headers: { ...headers }, credentials: credentials ?? null };
-  if (blobs.length > 0) return { kind: 'blob', blobs };
-  throw new SluiceError('invalid_option', 'the source is an empty list', { key: 'source' });
+  if (files.length === 0) throw wrongSource('is an empty list');
+  if (urls.length === files.length) return { kind: 'range', urls, headers: { ...headers }, credentials: credentials ?? null };
+  if (blobs.length === files.length) return { kind: 'blob', blobs };
+  if (handles.length === files.length) return { kind: 'handle', handles };
+  throw wrongSource('mixes kinds: the files of a split model must all be addresses, all be picked files or all be file handles');
+}
+
+function wrongSource(what: string): SluiceError {
+  return new SluiceError('invalid_option', `the source ${what}`, { key: 'source' });
 }
 
 function isList(source: ModelSource): source is readonly ModelFile[] {

@@ -63,7 +63,8 @@ export type SourceSpec =
       headers: Readonly<Record<string, string>>;
       credentials: RequestCredentials | null;
     }
-  | { kind: 'blob'; blobs: readonly Blob[] };
+  | { kind: 'blob'; blobs: readonly Blob[] }
+  | { kind: 'handle'; handles: readonly FileSystemFileHandle[] };
 
 /** What stays as it is while the model is open. */
 export interface Facts {

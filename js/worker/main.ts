@@ -6,6 +6,7 @@ import { type Handlers, Server } from '../rpc-server.js';
 import type { Call, Session } from '../wasm/simd/sluice.js';
 import { BlobSource } from './blob-source.js';
 import { type Host, makeHost } from './host.js';
+import { OpfsSource } from './opfs-source.js';
 import { RangeSource } from './range-source.js';
 import type { Source } from './source.js';
 import { type Wasm, startWasm } from './wasm.js';
@@ -111,7 +112,14 @@ function openSource(spec: SourceSpec, host: Host): Promise<Source> {
       });
     case 'blob':
       return Promise.resolve(new BlobSource(spec.blobs));
+    case 'handle':
+      return handleSource(spec.handles);
   }
+}
+
+/** A stored file is read in place, a picked one as a blob. */
+async function handleSource(handles: readonly FileSystemFileHandle[]): Promise<Source> {
+  return (await OpfsSource.open(handles)) ?? new BlobSource(await Promise.all(handles.map((handle) => handle.getFile())));
 }
 
 function loaded(): Wasm {

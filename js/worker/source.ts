@@ -17,6 +17,8 @@ export interface Source {
   readonly rereads: boolean;
   /** Bytes of a file, where they are known. */
   size(file: number): number | undefined;
+  /** Fills `place` before it returns, or throws a `SluiceError`. Only where the source reads at once; then `read` is never called. */
+  readInto?(file: number, offset: number, place: Uint8Array): void;
   /** Reads exactly `length` bytes, in order, or rejects with a `SluiceError`; after that `sink` is not called again. */
   read(file: number, offset: number, length: number, sink: Sink): Promise<void>;
   /** Ends all reads under way; they reject. Later reads work. */

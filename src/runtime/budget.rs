@@ -51,7 +51,6 @@ pub(super) fn plan_for(
             slot_bytes: config.slot_bytes,
             force: config.force,
             streaming: source.rereads(),
-            ..Wishes::default()
         },
     };
     plan(&request, &|shape| price(model, shape))

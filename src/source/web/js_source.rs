@@ -1,6 +1,6 @@
 //! The JS object behind a browser source, and what its failures mean here.
 
-use js_sys::{Promise, Reflect, Uint8Array};
+use js_sys::{Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::{Closure, JsValue, wasm_bindgen};
 
 use crate::error::{Error, ErrorKind};
@@ -26,6 +26,19 @@ extern "C" {
     /// Bytes of a file, where they are known.
     #[wasm_bindgen(method)]
     pub fn size(this: &JsSource, file: u32) -> Option<f64>;
+
+    /// `readInto`, where the source has it.
+    #[wasm_bindgen(method, getter, js_name = readInto)]
+    pub fn reader(this: &JsSource) -> Option<Function>;
+
+    /// Fills `place` before it returns.
+    #[wasm_bindgen(method, catch, js_name = readInto)]
+    pub fn read_into(
+        this: &JsSource,
+        file: u32,
+        offset: f64,
+        place: &mut [u8],
+    ) -> Result<(), JsValue>;
 
     /// Reads `len` bytes in order; `sink` may be called until the promise settles.
     #[wasm_bindgen(method)]

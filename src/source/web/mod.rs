@@ -21,6 +21,7 @@ pub use self::js_source::JsSource;
 /// A [`WeightSource`] whose bytes come from JS.
 pub struct WebSource {
     js: JsSource,
+    at_once: bool,
     ended: Rc<EndedReads>,
 }
 
@@ -28,7 +29,8 @@ impl WebSource {
     /// Reads the files of `js`.
     #[must_use]
     pub fn new(js: JsSource) -> Self {
-        Self { js, ended: Rc::default() }
+        let at_once = js.reader().is_some();
+        Self { js, at_once, ended: Rc::default() }
     }
 }
 
@@ -42,12 +44,61 @@ impl WeightSource for WebSource {
     }
 
     fn submit(&self, request: ReadRequest, places: &Rc<dyn Places>) {
-        let ReadRequest { ticket, file, offset, len } = request;
+        let ReadRequest { ticket, offset, len, .. } = request;
         if offset.checked_add(len as u64).is_none_or(|end| end > MAX_SAFE_OFFSET) {
             let result = Err(read_failed(&request, "no file is that long"));
             self.ended.push(Completion { ticket, result });
-            return;
+        } else if self.at_once {
+            self.read_at_once(&request, &**places);
+        } else {
+            self.start_read(request, places);
         }
+    }
+
+    fn reads_at_once(&self) -> bool {
+        self.at_once
+    }
+
+    fn rereads(&self) -> bool {
+        self.js.rereads()
+    }
+
+    fn poll(&self) -> Option<Completion> {
+        self.ended.pop()
+    }
+
+    fn wake_on_completion(&self, waker: &Waker) {
+        self.ended.wake_on_push(waker);
+    }
+
+    fn cancel_all(&self) {
+        self.js.cancel();
+    }
+
+    fn buffer_bytes(&self) -> u64 {
+        whole(self.js.buffer_bytes())
+    }
+}
+
+impl WebSource {
+    /// The bytes go from the file into the place in one call.
+    fn read_at_once(&self, request: &ReadRequest, places: &dyn Places) {
+        let ReadRequest { ticket, file, offset, len } = *request;
+        let mut read = Ok(());
+        let took = places.fill(ticket, 0, len, &mut |place| {
+            read = self.js.read_into(file, offset as f64, place);
+        });
+        let result = match read {
+            Ok(()) if took => Ok(()),
+            Ok(()) => Err(dropped(request)),
+            Err(thrown) => Err(error_from_js(&thrown)),
+        };
+        self.ended.push(Completion { ticket, result });
+    }
+
+    /// The bytes come chunk by chunk.
+    fn start_read(&self, request: ReadRequest, places: &Rc<dyn Places>) {
+        let ReadRequest { ticket, file, offset, len } = request;
         let placed = Rc::new(Cell::new(0));
         let sink = {
             let (places, placed) = (Rc::clone(places), Rc::clone(&placed));
@@ -71,26 +122,6 @@ impl WeightSource for WebSource {
             drop(sink);
             ended.push(Completion { ticket, result });
         });
-    }
-
-    fn rereads(&self) -> bool {
-        self.js.rereads()
-    }
-
-    fn poll(&self) -> Option<Completion> {
-        self.ended.pop()
-    }
-
-    fn wake_on_completion(&self, waker: &Waker) {
-        self.ended.wake_on_push(waker);
-    }
-
-    fn cancel_all(&self) {
-        self.js.cancel();
-    }
-
-    fn buffer_bytes(&self) -> u64 {
-        whole(self.js.buffer_bytes())
     }
 }
 
