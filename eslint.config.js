@@ -51,5 +51,5 @@ export default tseslint.config(
     },
   },
   // These also hold functions that run in a page.
-  { files: ['scripts/**/*.mjs', 'tests/browser/**/*.mjs'], languageOptions: { globals: globals.browser } },
+  { files: ['scripts/**/*.mjs', 'tests/browser/**/*.mjs', 'tests/wasm/**/*.js'], languageOptions: { globals: globals.browser } },
 );

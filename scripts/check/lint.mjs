@@ -6,15 +6,15 @@ import { runAsProgram, single, sum } from './tally.mjs';
 // www/ sees the package as built: `npm run build` comes first.
 const typescriptProjects = ['tsconfig.json', 'js/worker/tsconfig.json', 'tests/js/tsconfig.json', 'www/tsconfig.json'];
 
+// What else tests/ holds is native.
+const wasmTests = ['kernels', 'wasm', 'tokenizer', 'opening'].flatMap((name) => ['--test', name]);
+
 /** Runs all linters. */
 export async function lint() {
   const counts = [await single('cargo', ['clippy', '--quiet', '--all-targets', '--', '-D', 'warnings'])];
   for (const name of ['simd', 'relaxed']) {
     const { cargo, args, env } = await cargoFor(name);
-    // The library and the frames: what else tests/ holds is native.
-    counts.push(
-      await single(cargo, ['clippy', '--quiet', '--lib', '--test', 'kernels', ...args, '--', '-D', 'warnings'], { env }),
-    );
+    counts.push(await single(cargo, ['clippy', '--quiet', '--lib', ...wasmTests, ...args, '--', '-D', 'warnings'], { env }));
   }
   for (const project of typescriptProjects) {
     counts.push(await single(process.execPath, [bin('typescript', 'bin/tsc'), '-p', project, '--noEmit']));
