@@ -163,11 +163,7 @@ function workerError(event: ErrorEvent): SluiceError {
   return new SluiceError('source_failed', message, { reason: 'worker' });
 }
 
-function sourceSpec(
-  source: ModelSource,
-  headers: OpenOptions['headers'],
-  credentials: OpenOptions['credentials'],
-): SourceSpec {
+function sourceSpec(source: ModelSource, headers: OpenOptions['headers'], credentials: OpenOptions['credentials']): SourceSpec {
   const files: readonly ModelFile[] = isList(source) ? source : [source];
   const urls: string[] = [];
   const blobs: Blob[] = [];
