@@ -43,7 +43,6 @@ interface OpenedFile extends RemoteFile {
 /** The files of one model on HTTP servers. */
 export class RangeSource implements Source {
   readonly bufferBytes: number;
-  readonly rereads = false;
   readonly #files: readonly OpenedFile[];
   readonly #options: RangeOptions;
   readonly #lanes = new Lanes(MAX_REQUESTS);
