@@ -67,14 +67,14 @@ fn order(splits: &[Option<Split>], first: Split) -> Result<Vec<usize>> {
     for (file, split) in splits.iter().enumerate() {
         let Some(split) = split else { return refuse("a whole model is among the parts") };
         if (split.n_parts, split.n_tensors) != (n_parts, first.n_tensors) {
-            let theirs = (split.part + 1, split.n_parts, split.n_tensors);
+            let said = |s: Split| {
+                let tensors = s.n_tensors.map_or(String::new(), |n| format!(" with {n} tensors"));
+                format!("{} parts{tensors}", s.n_parts)
+            };
             return refuse(format!(
-                "the parts are of different models: part {} of {n_parts} with {:?} tensors in all, part {} of {} with {:?}",
-                first.part + 1,
-                first.n_tensors,
-                theirs.0,
-                theirs.1,
-                theirs.2
+                "the parts are of different models: one is of {}, another of {}",
+                said(first),
+                said(*split)
             ));
         }
         let Some(place) = order.get_mut(split.part as usize) else { continue };
