@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// Token ids, separated by commas
     #[arg(long, value_delimiter = ',', required = true)]
     ids: Vec<TokenId>,
-    /// File to write: [n_tokens, n_vocab] f32, little-endian
+    /// File to write: `[n_tokens, n_vocab]` f32, little-endian
     #[arg(long)]
     out: PathBuf,
 }
