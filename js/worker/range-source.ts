@@ -117,6 +117,7 @@ export class RangeSource implements Source {
         signal,
         () => this.#request(file, 0, HEAD_BYTES, signal, keep),
         () => 0,
+        FIRST_RETRIES,
       );
     } catch (thrown) {
       // A file smaller than the head says so, and all of it is here.
@@ -127,7 +128,12 @@ export class RangeSource implements Source {
   }
 
   /** Runs `attempt` until it succeeds, it fails for good, or it has failed too often without a byte of progress. */
-  async #persist(signal: AbortSignal, attempt: () => Promise<void>, progress: () => number): Promise<void> {
+  async #persist(
+    signal: AbortSignal,
+    attempt: () => Promise<void>,
+    progress: () => number,
+    retries = MAX_RETRIES,
+  ): Promise<void> {
     for (let failures = 0, last = progress(); ;) {
       signal.throwIfAborted();
       try {
@@ -139,7 +145,7 @@ export class RangeSource implements Source {
         const now = progress();
         failures = now > last ? 1 : failures + 1;
         last = now;
-        if (failures > MAX_RETRIES) throw thrown.error;
+        if (failures > retries) throw thrown.error;
         const wait = (this.#options.backoffMs ?? BACKOFF_MS) * 2 ** (failures - 1);
         await pause(Math.min(Math.max(wait, thrown.waitMs), MAX_WAIT_MS), signal);
       }
@@ -227,6 +233,8 @@ const MAX_REQUESTS = 4;
 /** What one stream hands over at once. */
 const CHUNK_BYTES = 64 * 1024;
 const HEAD_BYTES = 64 * 1024;
+/** Before anything has come, a wrong address is likelier than a bad moment. */
+const FIRST_RETRIES = 3;
 const MAX_RETRIES = 5;
 const BACKOFF_MS = 250;
 const MAX_WAIT_MS = 10_000;
