@@ -8,7 +8,7 @@ use core::arch::wasm32::*;
 
 use super::active_bytes::{Bytes, signed_start};
 use super::formats32::Format32;
-use super::lanes::{gather_at, halves_high, halves_low, load_f32, load_i8, load_i32, store_f32};
+use super::lanes::{gather_from, halves_high, halves_low, load_f32, load_i8, load_i32, store_f32};
 use crate::kernels::{Out, Q8, Weights};
 
 /// The packed activations of `4 G` tokens; `V` is `8 G`.
@@ -87,7 +87,7 @@ fn two_rows<const N: usize, F: Format32<N>, const G: usize, const V: usize>(
                 }
             }
         }
-        let heads = gather_at::<0, N>([a, b, a, b]);
+        let heads = gather_from([a, b, a, b], 0);
         let d = halves_low(heads);
         let d = [i32x4_shuffle::<0, 0, 0, 0>(d, d), i32x4_shuffle::<1, 1, 1, 1>(d, d)];
         for g in 0..G {

@@ -15,6 +15,29 @@ pub(super) fn load_at<const AT: usize, const N: usize>(block: &[u8; N]) -> v128 
     unsafe { v128_load(block.as_ptr().add(AT).cast()) }
 }
 
+/// 16 bytes of a block, from byte `at` on.
+#[inline(always)]
+pub(super) fn load_from<const N: usize>(block: &[u8; N], at: usize) -> v128 {
+    assert!(at + 16 <= N, "inside the block");
+    // SAFETY: the bytes read lie inside the block, and wasm loads take any alignment.
+    unsafe { v128_load(block.as_ptr().add(at).cast()) }
+}
+
+/// Eight i16.
+#[inline(always)]
+pub(super) fn load_i16(from: &[i16; 8]) -> v128 {
+    // SAFETY: the reference covers 16 readable bytes.
+    unsafe { v128_load(from.as_ptr().cast()) }
+}
+
+/// Bytes `AT..AT + 4` of a block in all lanes.
+#[inline(always)]
+pub(super) fn splat_at<const AT: usize, const N: usize>(block: &[u8; N]) -> v128 {
+    const { assert!(AT + 4 <= N, "inside the block") };
+    // SAFETY: the bytes read lie inside the block, and wasm loads take any alignment.
+    unsafe { v128_load32_splat(block.as_ptr().add(AT).cast()) }
+}
+
 /// 16 signed bytes.
 #[inline(always)]
 pub(super) fn load_i8(from: &[i8; 16]) -> v128 {
@@ -50,6 +73,20 @@ pub(super) fn store_i8(to: &mut [i8; 16], x: v128) {
     unsafe { v128_store(to.as_mut_ptr().cast(), x) }
 }
 
+/// Stores eight i16.
+#[inline(always)]
+pub(super) fn store_i16(to: &mut [i16; 8], x: v128) {
+    // SAFETY: the reference covers 16 writable bytes and nobody else sees them.
+    unsafe { v128_store(to.as_mut_ptr().cast(), x) }
+}
+
+/// Four bytes in all lanes.
+#[inline(always)]
+pub(super) fn splat_i8x4(from: &[i8; 4]) -> v128 {
+    // SAFETY: the reference covers 4 readable bytes, and wasm loads take any alignment.
+    unsafe { v128_load32_splat(from.as_ptr().cast()) }
+}
+
 /// `[x, 0, 0, 0]`
 #[inline(always)]
 pub(super) fn load_first(from: &i32) -> v128 {
@@ -57,17 +94,17 @@ pub(super) fn load_first(from: &i32) -> v128 {
     unsafe { v128_load32_zero(core::ptr::from_ref(from).cast()) }
 }
 
-/// Bytes `AT..AT + 4` of each of four blocks, one block a lane.
+/// Bytes `at..at + 4` of each of four blocks, one block a lane.
 #[inline(always)]
-pub(super) fn gather_at<const AT: usize, const N: usize>(blocks: [&[u8; N]; 4]) -> v128 {
-    const { assert!(AT + 4 <= N, "inside the block") };
+pub(super) fn gather_from<const N: usize>(blocks: [&[u8; N]; 4], at: usize) -> v128 {
+    assert!(at + 4 <= N, "inside the block");
     let [a, b, c, d] = blocks.map(|block| block.as_ptr());
     // SAFETY: the bytes read lie inside the blocks, and wasm loads take any alignment.
     unsafe {
-        let v = v128_load32_zero(a.add(AT).cast());
-        let v = v128_load32_lane::<1>(v, b.add(AT).cast());
-        let v = v128_load32_lane::<2>(v, c.add(AT).cast());
-        v128_load32_lane::<3>(v, d.add(AT).cast())
+        let v = v128_load32_zero(a.add(at).cast());
+        let v = v128_load32_lane::<1>(v, b.add(at).cast());
+        let v = v128_load32_lane::<2>(v, c.add(at).cast());
+        v128_load32_lane::<3>(v, d.add(at).cast())
     }
 }
 

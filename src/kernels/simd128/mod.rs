@@ -18,8 +18,10 @@ use relaxed as active_bytes;
 
 mod activation;
 mod attention;
+mod columns256;
 mod columns32;
 mod decode;
+mod formats256;
 mod formats32;
 mod kv;
 mod matmul;
@@ -28,6 +30,7 @@ mod norm;
 mod quantize;
 mod reduce;
 mod rope;
+mod rows256;
 mod rows32;
 
 pub(super) use super::scalar::kv_encode;

@@ -7,7 +7,7 @@ use core::arch::wasm32::*;
 
 use super::active_bytes::{Bytes, signed_start};
 use super::formats32::Format32;
-use super::lanes::{gather_at, halves_high, halves_low, load_first, load_i8, sums_i32};
+use super::lanes::{gather_from, halves_high, halves_low, load_first, load_i8, sums_i32};
 use crate::kernels::{Out, Q8, Weights};
 
 /// All rows times token `token`. `scratch` takes two words per block.
@@ -72,7 +72,7 @@ fn four_rows<const N: usize, F: Format32<N>>(
             }
         };
         let isum = sums_i32(product(a), product(b), product(c), product(d));
-        let heads = gather_at::<0, N>([a, b, c, d]);
+        let heads = gather_from([a, b, c, d], 0);
         let factor = f32x4_mul(halves_low(heads), f32x4_splat(*scale));
         acc = f32x4_add(acc, f32x4_mul(f32x4_convert_i32x4(isum), factor));
         if F::OFFSET {
