@@ -79,15 +79,15 @@ fn all_ways_agree(path: &Path, precision: Precision) {
         let budget_bytes = Some(least + (all.saturating_sub(least)) * eighth / 8);
         check(&OpenConfig { budget_bytes, ..base.clone() }, Kind::File, u32::MAX);
     }
-    let at_floor = OpenConfig { budget_bytes: Some(least), ..base.clone() };
+    let at_floor = OpenConfig { budget_bytes: Some(least), ..base };
     for kind in [Kind::Mmap, Kind::Memory] {
         let budget_bytes = Some(floor(path, kind, &base));
         check(&OpenConfig { budget_bytes, ..base.clone() }, kind, u32::MAX);
     }
     check(&at_floor, Kind::File, 1);
-    let one_chunk = OpenConfig { n_batch: Some(N_TOKENS), ..base.clone() };
+    let one_chunk = OpenConfig { n_batch: Some(N_TOKENS), ..base };
     check(&one_chunk, Kind::File, u32::MAX);
-    let no_async = OpenConfig { prefetch: false, ..base.clone() };
+    let no_async = OpenConfig { prefetch: false, ..base };
     check(
         &OpenConfig { budget_bytes: Some(floor(path, Kind::File, &no_async)), ..no_async },
         Kind::File,

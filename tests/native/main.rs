@@ -1,4 +1,11 @@
 //! Native tests of everything that crosses a module seam, in one binary.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it panics")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "tests read their fixtures, on machines that have files"
+)]
+#![allow(clippy::cast_possible_truncation, reason = "small numbers of fixtures")]
+#![allow(clippy::print_stdout, reason = "measured figures, shown with --nocapture")]
 
 mod allocations;
 mod architecture;

@@ -1,5 +1,6 @@
 //! Opening a large vocabulary: Gemma's 262,144 tokens, read piece by piece as from a network. A binary of its own, so
 //! that in a browser the linear memory is as small as at the start of an engine.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it panics")]
 
 use std::io::Read;
 

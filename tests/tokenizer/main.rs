@@ -1,4 +1,5 @@
 //! The tokenizer against the ids of llama.cpp, natively and in browsers: nothing here reads a file at run time.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails where it panics")]
 
 mod fixtures;
 mod golden;

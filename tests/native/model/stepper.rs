@@ -128,7 +128,7 @@ fn tiles_that_are_not_wanted_are_refused() {
                 assert!(driver.state.compute(&driver.model).is_err(), "weights are wanted");
             }
             Need::Compute => {
-                assert!(driver.state.feed(&driver.model, 0, 1, &[0; 256]).is_err(), "no weights")
+                assert!(driver.state.feed(&driver.model, 0, 1, &[0; 256]).is_err(), "no weights");
             }
             Need::Done => break,
         }
@@ -147,8 +147,8 @@ fn a_tile_stays_the_same_until_it_is_used_up() {
     driver.state.begin(&driver.model, &golden(name).prompt, 0, LogitsWanted::All).unwrap();
     let tile = vec![0; 8 * 256];
     loop {
-        if let Need::Rows { use_index, first_row, .. } = driver.state.need(&driver.model) {
-            if driver.model.uses()[use_index].phase == Phase::Layer(0) {
+        if let Need::Rows { use_index, first_row, .. } = driver.state.need(&driver.model)
+            && driver.model.uses()[use_index].phase == Phase::Layer(0) {
                 assert_eq!(
                     driver.state.feed(&driver.model, first_row, 8, &tile).unwrap(),
                     Fed::Again
@@ -163,7 +163,6 @@ fn a_tile_stays_the_same_until_it_is_used_up() {
                 );
                 return;
             }
-        }
         assert!(driver.step(), "layer 0 comes");
     }
 }
