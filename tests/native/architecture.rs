@@ -149,7 +149,7 @@ fn typescript_imports_point_down_the_layers() {
                 _ if target.starts_with("js/wasm/") => worker,
                 (true, _, _) if target.starts_with("js/worker/") => true,
                 (true, _, Some(below)) => below < JS_WORKER_BELOW,
-                (false, Some(0), Some(0)) => types_only,
+                (false, Some(own), Some(below)) if below == own => types_only,
                 (false, Some(own), Some(below)) => below < own,
                 _ => false,
             };
@@ -301,11 +301,14 @@ fn imports_of_typescript(code: &str) -> Vec<(String, bool)> {
     for statement in code.split(';') {
         let statement = statement.trim_start();
         for marker in ["from '", "import '", "import('"] {
-            if let Some((_, rest)) = statement.split_once(marker) {
+            if let Some((before, rest)) = statement.split_once(marker) {
+                // A comment may stand before the statement.
+                let keyword = before.rfind("import").max(before.rfind("export")).unwrap_or(0);
+                let keyword = &before[keyword..];
                 let specifier = rest.split('\'').next().unwrap_or("");
                 if specifier.starts_with('.') {
-                    let types_only = statement.starts_with("import type")
-                        || statement.starts_with("export type");
+                    let types_only =
+                        keyword.starts_with("import type") || keyword.starts_with("export type");
                     found.push((specifier.to_owned(), types_only));
                 }
             }

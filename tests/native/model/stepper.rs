@@ -148,21 +148,16 @@ fn a_tile_stays_the_same_until_it_is_used_up() {
     let tile = vec![0; 8 * 256];
     loop {
         if let Need::Rows { use_index, first_row, .. } = driver.state.need(&driver.model)
-            && driver.model.uses()[use_index].phase == Phase::Layer(0) {
-                assert_eq!(
-                    driver.state.feed(&driver.model, first_row, 8, &tile).unwrap(),
-                    Fed::Again
-                );
-                assert!(
-                    driver.state.feed(&driver.model, first_row, 4, &tile[..4 * 256]).is_err(),
-                    "another tile"
-                );
-                assert_eq!(
-                    driver.state.feed(&driver.model, first_row, 8, &tile).unwrap(),
-                    Fed::Again
-                );
-                return;
-            }
+            && driver.model.uses()[use_index].phase == Phase::Layer(0)
+        {
+            assert_eq!(driver.state.feed(&driver.model, first_row, 8, &tile).unwrap(), Fed::Again);
+            assert!(
+                driver.state.feed(&driver.model, first_row, 4, &tile[..4 * 256]).is_err(),
+                "another tile"
+            );
+            assert_eq!(driver.state.feed(&driver.model, first_row, 8, &tile).unwrap(), Fed::Again);
+            return;
+        }
         assert!(driver.step(), "layer 0 comes");
     }
 }
