@@ -1,10 +1,13 @@
 //! What is written is read again, as GGUF and as LLMW, with the same facts.
 
+use std::path::Path;
+use std::process::Command;
+
 use sluice::error::Result;
-use sluice::gguf::{Array, Format, Header, Metadata, ModelWriter, TensorSpec, Value};
+use sluice::gguf::{Array, Format, Header, Metadata, ModelWriter, TensorSpec, TensorType, Value};
 use sluice::quant::GgmlType;
 
-use super::read;
+use super::{fixture, read};
 
 fn written(
     format: Format,
@@ -76,6 +79,49 @@ fn both_formats_carry_the_same_facts_and_bytes() {
         read += n;
     }
     assert_eq!(a.tensors.len(), TENSORS.len());
+}
+
+#[test]
+fn a_model_in_both_formats_gives_the_same_logits() {
+    let folder = std::env::temp_dir().join(format!("sluice-formats-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["models/llama-gqa", "models/llama-yarn", "quant/llama-q4_k"] {
+        let gguf = fixture(&format!("{name}.gguf"));
+        let llmw = folder.join("model.llmw");
+        std::fs::write(&llmw, converted(&std::fs::read(&gguf).unwrap())).unwrap();
+        for precision in ["fast", "exact"] {
+            let [of_gguf, of_llmw] = [&gguf, &llmw].map(|model| {
+                let out = folder.join("logits.f32");
+                let status = Command::new(env!("CARGO_BIN_EXE_sluice"))
+                    .args(["logits", "--ids", "1,5,9,2", "--precision", precision])
+                    .args([model.as_path(), Path::new("--out"), &out])
+                    .status()
+                    .unwrap();
+                assert!(status.success(), "{}", model.display());
+                std::fs::read(&out).unwrap()
+            });
+            assert!(of_gguf == of_llmw && !of_gguf.is_empty(), "{name} {precision}");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// The model of a GGUF file as LLMW, without the keys that a plain file of that format lacks.
+fn converted(gguf: &[u8]) -> Vec<u8> {
+    let mut header = Header::parse(gguf).unwrap();
+    for key in ["general.name", "llama.vocab_size", "llama.rope.dimension_count"] {
+        assert!(header.metadata.remove(key).is_some(), "{key}");
+    }
+    let mut data = Vec::new();
+    let mut tensors = Vec::new();
+    for tensor in &header.tensors {
+        let TensorType::Known(ty) = tensor.ty else { panic!("{}", tensor.name) };
+        tensors.push(TensorSpec { name: &tensor.name, ty, shape: &tensor.shape });
+        let place =
+            [tensor.offset, tensor.offset + tensor.n_bytes].map(|at| usize::try_from(at).unwrap());
+        data.extend_from_slice(&gguf[place[0]..place[1]]);
+    }
+    written(Format::Llmw, &header.metadata, &tensors, &data).unwrap()
 }
 
 #[test]
