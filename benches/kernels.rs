@@ -5,7 +5,8 @@
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
 
 use sluice::kernels::{
-    self, Activations, AttentionOut, KvRows, Out, Q8, Queries, RopePairing, Scoring, Weights,
+    self, ActFormat, Activations, AttentionOut, KvRows, Out, Q8, Queries, RopePairing, Scoring,
+    Weights,
 };
 use sluice::quant::GgmlType;
 
@@ -43,9 +44,12 @@ fn main() {
     for ty in TYPES {
         for n_tokens in [1, 4, 32] {
             if n_tokens == 1 {
-                matmul(*ty, &bytes, LARGE, n_tokens);
+                matmul(*ty, &bytes, LARGE, n_tokens, false);
             }
-            matmul(*ty, &bytes, SMALL, n_tokens);
+            matmul(*ty, &bytes, SMALL, n_tokens, false);
+        }
+        for n_tokens in [1, 32] {
+            matmul(*ty, &bytes, SMALL, n_tokens, true);
         }
     }
     for ty in [GgmlType::F16, GgmlType::F32, GgmlType::Q8_0] {
@@ -131,8 +135,9 @@ fn plain_read(bytes: &[u8]) {
     }
 }
 
-fn matmul(ty: GgmlType, bytes: &[u8], size: usize, n_tokens: usize) {
-    let name = format!("{ty} x{n_tokens} {} KB", size >> 10);
+fn matmul(ty: GgmlType, bytes: &[u8], size: usize, n_tokens: usize, exact: bool) {
+    let precision = if exact { "exact " } else { "" };
+    let name = format!("{precision}{ty} x{n_tokens} {} KB", size >> 10);
     if !filter(&name) {
         return;
     }
@@ -155,7 +160,7 @@ fn matmul(ty: GgmlType, bytes: &[u8], size: usize, n_tokens: usize) {
             &mut sums[t * N_IN / 16..][..N_IN / 16],
         );
     }
-    let activations = if kernels::activation_format(ty) == kernels::ActFormat::F32 {
+    let activations = if exact || kernels::activation_format(ty) == ActFormat::F32 {
         Activations::F32(&x)
     } else {
         Activations::Q8(Q8 { block, qs: &qs, scales: &scales, sums: &sums })

@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::super::math;
 use super::super::{AttentionOut, KvRows, Queries, Scoring};
 use super::activation::maximum;
-use super::reduce::fold;
+use super::reduce::fold_products;
 use crate::quant::{GgmlType, f16_to_f32};
 
 /// Tokens that share the scratch of the scores, for a group of `n_heads` heads.
@@ -76,13 +76,8 @@ fn score<F: KvFormat>(query: &[f32], span: &Range<usize>, k: &KvRows<'_>, scores
                 sums[i] += q[i] * key[i];
             }
         }
-        if !rest.is_empty() {
-            let key = F::decode(row, query.len(), rest.len());
-            for (sum, (q, k)) in sums.iter_mut().zip(rest.iter().zip(&key)) {
-                *sum += q * k;
-            }
-        }
-        *score = fold(sums);
+        let key = if rest.is_empty() { [0.0; 16] } else { F::decode(row, query.len(), rest.len()) };
+        *score = fold_products(&sums, rest, &key[..rest.len()]);
     }
 }
 

@@ -10,10 +10,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
             sums[i] += a[i] * b[i];
         }
     }
-    for (i, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        sums[i] += a * b;
-    }
-    fold(sums)
+    fold_products(&sums, a_rest, b_rest)
 }
 
 /// Sum.
@@ -26,21 +23,21 @@ pub fn sum(x: &[f32]) -> f32 {
             sums[i] += x[i];
         }
     }
-    for (sum, x) in sums.iter_mut().zip(rest) {
-        *sum += x;
-    }
-    fold(sums)
+    fold_products(&sums, rest, &[1.0; 15][..rest.len()])
 }
 
-/// The fixed tree: the upper half is added to the lower, four times.
-#[inline]
-pub(super) fn fold(mut sums: [f32; 16]) -> f32 {
-    let mut half = 8;
-    while half > 0 {
-        for i in 0..half {
-            sums[i] += sums[i + half];
-        }
-        half /= 2;
+/// Adds the products of the last, fewer than 16, elements to their sums and folds these: the upper half is added to the
+/// lower, four times.
+///
+/// Never inlined: what the compiler sees of it decides how it spreads the sums over registers in the loops above, and
+/// handing them over in memory makes that four vectors in order.
+#[inline(never)]
+pub(super) fn fold_products(sums: &[f32; 16], a: &[f32], b: &[f32]) -> f32 {
+    let mut sums = *sums;
+    for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+        *sum += a * b;
     }
-    sums[0]
+    let sums: [f32; 8] = core::array::from_fn(|i| sums[i] + sums[i + 8]);
+    let sums: [f32; 4] = core::array::from_fn(|i| sums[i] + sums[i + 4]);
+    (sums[0] + sums[2]) + (sums[1] + sums[3])
 }
