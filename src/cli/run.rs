@@ -48,6 +48,15 @@ pub(crate) struct Args {
     /// Keep the likeliest tokens that together reach this probability
     #[arg(long)]
     top_p: Option<f32>,
+    /// Divide (or multiply) the logits of tokens that came up lately by this
+    #[arg(long)]
+    repeat_penalty: Option<f32>,
+    /// Subtract this from a logit for each time its token came up lately
+    #[arg(long, allow_hyphen_values = true)]
+    frequency_penalty: Option<f32>,
+    /// Subtract this from the logits of tokens that came up lately
+    #[arg(long, allow_hyphen_values = true)]
+    presence_penalty: Option<f32>,
     /// End at this text (may be given several times)
     #[arg(long)]
     stop: Vec<String>,
@@ -116,6 +125,9 @@ impl Args {
         sampler.top_k = self.top_k.unwrap_or(sampler.top_k);
         sampler.top_p = self.top_p.unwrap_or(sampler.top_p);
         sampler.temperature = self.temperature.unwrap_or(sampler.temperature);
+        sampler.repeat_penalty = self.repeat_penalty.unwrap_or(sampler.repeat_penalty);
+        sampler.frequency_penalty = self.frequency_penalty.unwrap_or(sampler.frequency_penalty);
+        sampler.presence_penalty = self.presence_penalty.unwrap_or(sampler.presence_penalty);
         if self.greedy {
             sampler.temperature = 0.0;
         }
