@@ -7,6 +7,9 @@ import { modelsDir, root, targetDir } from '../../scripts/repo.mjs';
 /** SmolLM2 135M Instruct, Q4_1: fetched by the set-up. */
 export const smollm2 = path.join(modelsDir, 'smollm2-135m-q4_1.gguf');
 
+/** Gemma 3 270M Instruct, Q4_K_M: fetched by the set-up. */
+export const gemma3 = path.join(modelsDir, 'gemma3-270m-q4_k_m.gguf');
+
 /** A file of tests/fixtures. */
 export const fixture = (...parts) => path.join(root, 'tests/fixtures', ...parts);
 
