@@ -9,6 +9,7 @@
 
 mod allocations;
 mod architecture;
+mod bad_input;
 mod bounded;
 mod cli;
 mod error;
