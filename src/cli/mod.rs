@@ -2,6 +2,7 @@
 
 mod inspect;
 mod logits;
+mod make_model;
 mod open;
 mod run;
 mod tokenize;
@@ -29,6 +30,8 @@ enum Command {
     Tokenize(tokenize::Args),
     /// Write the logits of every position to a file (f32, little-endian)
     Logits(logits::Args),
+    /// Write a model of a real one's size with random weights, to test memory and speed with
+    MakeModel(make_model::Args),
 }
 
 /// Runs the command line; an error is one line on standard error and exit code 1.
@@ -38,6 +41,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
         Command::Logits(args) => logits::run(&args),
+        Command::MakeModel(args) => make_model::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

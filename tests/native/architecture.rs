@@ -33,7 +33,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("bindings", &["runtime", "error"]),
-    ("cli", &["runtime", "error"]),
+    ("cli", &["runtime", "error", "gguf", "quant"]), // the last two to write model files
     ("main", &["cli", "runtime", "error"]),
     ("lib", &[]),
 ];

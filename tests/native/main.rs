@@ -16,6 +16,7 @@ mod error;
 mod generate;
 mod gguf;
 mod loader;
+mod make_model;
 mod model;
 mod planner;
 mod quant;
