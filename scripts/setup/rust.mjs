@@ -9,6 +9,7 @@ const DEBIAN_PACKAGES = ['rustc-web', 'cargo-web', 'rust-web-clippy', 'rust-web-
 export async function rust() {
   if ((await probe('cargo', ['--version'])) === null)
     throw new Error('cargo is missing: install Rust with rustup, then run this again');
+  await linker();
   if ((await hasRustupTarget()) && (await hasRustSource()))
     return 'wasm32 target and std source of the rustup toolchain are there';
   if ((await hasRustupTarget()) && (await probe('rustup', ['--version'])) === null)
@@ -23,6 +24,14 @@ export async function rust() {
   }
   await aptInstall(DEBIAN_PACKAGES);
   return `Debian's ${DEBIAN_PACKAGES.join(', ')} installed (rustup could not: ${refused})`;
+}
+
+// rustc links native programs (build scripts, macros, the command) with the system's C compiler.
+async function linker() {
+  if ((await probe('cc', ['--version'])) !== null) return;
+  if (!canApt())
+    throw new Error('a C compiler is missing, which Rust links with: install gcc (Debian: `apt-get install gcc libc6-dev`)');
+  await aptInstall(['gcc', 'libc6-dev']);
 }
 
 // `null` when it worked, or the reason why not in a few words.

@@ -41,7 +41,8 @@ export async function wasmBindgen() {
 
 // The release's lock file names a version that a registry may not have, newest dependencies may not compile: try both.
 async function install(args) {
-  const env = { RUSTFLAGS: undefined, CARGO_BUILD_TARGET: undefined };
+  // Used a few times per build: compiling it must not take longer than it saves.
+  const env = { RUSTFLAGS: undefined, CARGO_BUILD_TARGET: undefined, CARGO_PROFILE_RELEASE_OPT_LEVEL: '1' };
   try {
     await run('cargo', args, { capture: true, env });
   } catch (error) {
