@@ -1,6 +1,6 @@
 // The same seed gives the same tokens everywhere: SmolLM2, sampled with filters and penalties, in every browser and natively.
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { runJob } from '../../scripts/browsers/engine-run.mjs';
 import { browserNames, launch } from '../../scripts/browsers/index.mjs';
 import { serveBarePage } from '../../scripts/serve/bare-page.mjs';

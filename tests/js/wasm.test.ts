@@ -184,7 +184,22 @@ test('values are checked, and the refusal names the key', async () => {
     ['logitBias', [5, { a: 1 }, { 1: 'x' }, { 1: Infinity }]],
     ['logprobs', [101]],
     ['repeatPenalty', [0]],
+    ['typicalP', [-1, 1.5, '1']],
+    ['frequencyPenalty', ['1', Number.NaN]],
+    ['presencePenalty', [true, -Infinity]],
+    ['repeatLastN', [-2, 0.5]],
+    ['dryMultiplier', [-1]],
+    ['dryBase', [0.5]],
+    ['dryAllowedLength', [-1, 1.5]],
+    ['dryLastN', [-2, '64']],
+    ['xtcProbability', [2]],
+    ['xtcThreshold', [-1]],
+    ['ignoreEog', [1]],
+    ['parseSpecial', ['yes']],
+    ['resume', [null, 0]],
   ];
+  assert.deepEqual(wrong.map(([key]) => key).sort(), Object.keys(engineKeys).sort());
+  assert.deepEqual(wrongSampling.map(([key]) => key).sort(), Object.keys(samplingKeys).sort());
   for (const [key, values] of wrongSampling) {
     for (const value of values) {
       await assert.rejects(generate(session, [1], { [key]: value }), {
