@@ -15,7 +15,7 @@ use crate::generate::fixture;
 /// The sound model that most cases spoil: three layers of f32, four heads of 16 values, ids without texts.
 pub(super) const LLAMA: &str = "models/llama-gqa.gguf";
 
-/// What [`LLAMA`] answers to [`PROMPT`].
+/// Tokens of an answer.
 const ANSWER: usize = 2;
 const PROMPT: [u32; 3] = [1, 2, 3];
 
