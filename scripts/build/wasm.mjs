@@ -40,7 +40,7 @@ export async function buildWasm(name) {
   const stampFile = path.join(buildTargetDir(name), 'packaged');
   const stamp = createHash('sha256')
     .update(await readFile(wasm))
-    .update(`${version} ${optFeatures(name)}`)
+    .update(`${version} ${OPTIMISE} ${optFeatures(name)}`)
     .digest('hex');
   const finished = path.join(outDir, 'sluice_bg.wasm');
   const current = await readFile(stampFile, 'utf8').catch(() => '');
@@ -61,6 +61,10 @@ async function packageWasm(name, wasm, outDir, version) {
   await run(bindgen, ['--target', 'web', '--out-dir', outDir, '--out-name', 'sluice', wasm]);
   const plain = path.join(outDir, 'sluice_bg.wasm');
   const optimised = `${plain}.part`;
-  await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), '-O3', ...optFeatures(name), plain, '-o', optimised]);
+  await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), ...OPTIMISE, ...optFeatures(name), plain, '-o', optimised]);
   await rename(optimised, plain);
 }
+
+// A function with one caller stays on its own unless it is small. Else all kernels end up in their dispatcher, and V8 takes 40 MB to
+// compile that when one of them gets hot.
+const OPTIMISE = ['-O3', '--one-caller-inline-max-function-size', '50'];
