@@ -11,6 +11,8 @@ export class BlobSource implements Source {
   readonly rereads = true;
   readonly #blobs: readonly Blob[];
   #buffer = new ArrayBuffer(BUFFER_BYTES);
+  /** The reader of the read under way. Nothing else in JS may lead to it, and Chromium collects a blob's stream that is only waited for. */
+  readonly #held = new Set<object>();
   #turn: Promise<unknown> = Promise.resolve();
   #generation = 0;
 
@@ -69,9 +71,10 @@ export class BlobSource implements Source {
     const stream = part.stream();
     const reader = byobReader(stream);
     if (reader === undefined) {
-      yield* plainChunks(stream.getReader());
+      yield* this.#plainChunks(stream.getReader());
       return;
     }
+    this.#held.add(reader);
     try {
       for (;;) {
         const { value, done } = await reader.read(new Uint8Array(this.#buffer));
@@ -82,6 +85,21 @@ export class BlobSource implements Source {
       }
     } finally {
       await reader.cancel().catch(() => undefined);
+      this.#held.delete(reader);
+    }
+  }
+
+  async *#plainChunks(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
+    this.#held.add(reader);
+    try {
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        yield value;
+      }
+    } finally {
+      await reader.cancel().catch(() => undefined);
+      this.#held.delete(reader);
     }
   }
 }
@@ -92,18 +110,6 @@ function byobReader(stream: ReadableStream<Uint8Array>): ReadableStreamBYOBReade
     return stream.getReader({ mode: 'byob' });
   } catch {
     return undefined;
-  }
-}
-
-async function* plainChunks(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
-  try {
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await reader.cancel().catch(() => undefined);
   }
 }
 
