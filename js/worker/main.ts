@@ -8,7 +8,7 @@ import { BlobSource } from './blob-source.js';
 import { type Host, makeHost } from './host.js';
 import { OpfsSource } from './opfs-source.js';
 import { RangeSource } from './range-source.js';
-import type { Source } from './source.js';
+import { type Source, sourceFailed } from './source.js';
 import { type Wasm, startWasm } from './wasm.js';
 
 let wasm: Wasm | undefined;
@@ -119,7 +119,17 @@ function openSource(spec: SourceSpec, host: Host): Promise<Source> {
 
 /** A stored file is read in place, a picked one as a blob. */
 async function handleSource(handles: readonly FileSystemFileHandle[]): Promise<Source> {
-  return (await OpfsSource.open(handles)) ?? new BlobSource(await Promise.all(handles.map((handle) => handle.getFile())));
+  return (await OpfsSource.open(handles)) ?? new BlobSource(await Promise.all(handles.map(fileOf)));
+}
+
+async function fileOf(handle: FileSystemFileHandle, file: number): Promise<File> {
+  try {
+    return await handle.getFile();
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.name : String(thrown);
+    const what = reason === 'NotFoundError' ? 'was removed' : `cannot be opened (${reason})`;
+    throw sourceFailed(`the stored file ${handle.name} ${what}: store or pick it again`, { file, reason });
+  }
 }
 
 function loaded(): Wasm {
