@@ -4,7 +4,7 @@
 import { rm } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { browserNames, withBrowser } from './browsers/index.mjs';
-import { runJob } from './browsers/engine-run.mjs';
+import { runJob, storeFiles } from './browsers/engine-run.mjs';
 import { serveBarePage } from './serve/bare-page.mjs';
 
 const text = { type: 'string' };
@@ -48,7 +48,9 @@ export async function browserRun(args) {
     return await withBrowser(args.browser, { log, args: [] }, async (browser) => {
       const page = await browser.newPage();
       await page.goto(`${server.origin}/`);
-      return runJob(page, job, Number(args.deadline) * 1000);
+      const deadlineMs = Number(args.deadline) * 1000;
+      if (args.source === 'opfs') job.stored = await storeFiles(page, job.urls, deadlineMs);
+      return runJob(page, job, deadlineMs);
     });
   } finally {
     await server.close();
@@ -63,7 +65,6 @@ function jobOf(args, server) {
     job.files = args.model;
   } else {
     job.urls = args.model.map((model) => (isUrl(model) ? model : server.addFile(model)));
-    job.store = args.source === 'opfs';
   }
   const ids = args.ids === undefined ? null : args.ids.split(',').map(Number);
   if (args.out !== undefined) {

@@ -1,16 +1,38 @@
 // Uses the package on a bare page (scripts/serve/bare-page.mjs): opens a model, generates or takes logits, gives JSON back.
 
 /**
- * Runs `job` on the page and resolves to what it found: for `generate` `{ ids, text, finishReason, stats, config }`, for `logits`
- * `{ stats, config }` (the numbers go to the server's `/out`). A failure of the engine is `{ error: { name, code, message, details } }`.
+ * Runs `job` on the page and resolves to what it found: for `generate` `{ ids, text, finishReason, stats }`, for `logits` `{ stats }`
+ * (the numbers go to the server's `/out`); with both `{ config, model, plan, memory }`, the last being `stats.memoryBytes` after open
+ * and after each answer. A failure of the engine is `{ error: { name, code, message, details } }`.
  *
- * A job is `{ urls | files | store, open, generate | logits }`: where the model is, options of `open`, and either
- * `{ prompt, options }` or `{ ids, chunk }`.
+ * A job is `{ urls | files | stored, open, generate | logits, times }`: where the model is (`stored`: names that `storeFiles` gave),
+ * options of `open`, either `{ prompt, options }` or `{ ids, chunk }`, and how often to ask (the last answer is given back).
  */
 export async function runJob(page, job, deadlineMs) {
   await page.waitFor(() => window.sluice !== undefined, [], 60_000);
-  if (job.files !== undefined) await page.setFiles('input[type=file]', job.files);
+  if (job.files !== undefined) {
+    await page.evaluate(() => void (document.querySelector('input[type=file]').value = '')); // WebKit's driver adds to what is there
+    await page.setFiles('input[type=file]', job.files);
+  }
   return page.evaluate(inPage, [job], deadlineMs);
+}
+
+/** Copies what the URLs give into OPFS, one file after the other; resolves to the names for a job's `stored`. */
+export async function storeFiles(page, urls, deadlineMs) {
+  return page.evaluate(storeInPage, [urls], deadlineMs);
+}
+
+// Runs in the page.
+async function storeInPage(urls) {
+  const root = await navigator.storage.getDirectory();
+  const names = [];
+  for (const url of urls) {
+    const name = url.split('/').pop();
+    const handle = await root.getFileHandle(name, { create: true });
+    await (await fetch(url)).body.pipeTo(await handle.createWritable());
+    names.push(name);
+  }
+  return names;
 }
 
 // Runs in the page.
@@ -19,8 +41,13 @@ async function inPage(job) {
   let engine = null;
   try {
     engine = await open(await findSource(), job.open);
-    const found = job.logits === undefined ? await generate() : await logits();
-    return { ...found, config: engine.config, model: engine.model };
+    const memory = [engine.stats.memoryBytes];
+    let found;
+    for (let time = 0; time < (job.times ?? 1); time++) {
+      found = job.logits === undefined ? await generate() : await logits();
+      memory.push(engine.stats.memoryBytes);
+    }
+    return { ...found, memory, config: engine.config, model: engine.model, plan: engine.plan };
   } catch (error) {
     return { error: { name: error.name, code: error.code, message: error.message, details: error.details } };
   } finally {
@@ -48,13 +75,8 @@ async function inPage(job) {
 
   async function findSource() {
     if (job.files !== undefined) return [...document.querySelector('input[type=file]').files];
-    if (!job.store) return job.urls;
+    if (job.stored === undefined) return job.urls;
     const root = await navigator.storage.getDirectory();
-    const handles = job.urls.map(async (url) => {
-      const handle = await root.getFileHandle(url.split('/').pop(), { create: true });
-      await (await fetch(url)).body.pipeTo(await handle.createWritable());
-      return handle;
-    });
-    return Promise.all(handles);
+    return Promise.all(job.stored.map((name) => root.getFileHandle(name)));
   }
 }
