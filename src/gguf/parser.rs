@@ -128,6 +128,8 @@ impl GgufParser {
             files: Vec::new(),
         };
         header.tensors = core::mem::take(&mut self.tensors);
+        // Nothing is left to read: what is wrong from here on is wrong with the directory as a whole.
+        self.counts = Some(Counts { n_tensors: 0, n_entries: 0 });
         let data_offset = cursor.position().next_multiple_of(alignment);
         for tensor in &mut header.tensors {
             if !tensor.offset.is_multiple_of(alignment) {
