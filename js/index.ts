@@ -3,6 +3,7 @@
 export { capabilities, type Capabilities } from './capabilities.js';
 export { type Engine, open } from './engine.js';
 export { type ErrorCode, type ErrorDetails, SluiceError } from './errors.js';
+export { type Verdict, inspect } from './inspect.js';
 export type {
   Assets,
   BuildName,
@@ -11,14 +12,19 @@ export type {
   EffectiveConfig,
   EngineOptions,
   FinishReason,
+  Fit,
   GenerateOptions,
+  InspectOptions,
+  ModelCard,
   ModelFacts,
   ModelFile,
   ModelSource,
   OpenOptions,
   PlanReport,
+  Prediction,
   Progress,
   Prompt,
+  Refusal,
   SamplingOptions,
   Stats,
 } from './options.js';

@@ -1,5 +1,7 @@
 /** What callers may pass. Every field is optional; defaults and ranges live in Rust, which refuses unknown keys by name. */
 
+import type { ErrorCode, ErrorDetails } from './errors.js';
+
 /** A size: bytes, or a text such as `'300MB'` (1000² each) or `'300MiB'` (1024² each). */
 export type ByteSize = number | string;
 
@@ -205,4 +207,67 @@ export interface PlanReport {
   streamedBytesPerToken: number;
   /** Bytes by item. */
   ledger: Readonly<Record<string, number>>;
+}
+
+/** Options of `inspect`: those of `open`, as the verdict is about opening with them. */
+export type InspectOptions = Omit<OpenOptions, 'onProgress'>;
+
+/** What a model is, whatever it is opened with. */
+export interface ModelCard {
+  /** As GGUF names it; empty where the file does not say. */
+  architecture: string;
+  /** The model's own name; empty where the file does not say. */
+  name: string;
+  /** Values of all tensors. */
+  parameters: number;
+  /** 0 for a model that cannot run. */
+  layers: number;
+  /** Tokens of the vocabulary; 0 for a model that cannot run. */
+  vocabulary: number;
+  /** Positions; 0 for a model that cannot run. */
+  trainedContext: number;
+  /** Bytes of all files: what a download takes. */
+  fileBytes: number;
+  /** Bytes of tensors by number format. */
+  types: Readonly<Record<string, number>>;
+}
+
+/** How a model fits into a budget. */
+export interface Fit {
+  /** Where the bytes would go; `null` when the model cannot run so. `streamedBytesPerToken` and the ledger are in it. */
+  plan: Readonly<PlanReport> | null;
+  /** Why it cannot run so; `null` when it can. */
+  refused: Readonly<Refusal> | null;
+  /** The smallest budget that runs the model with these options, also when the given one is too small; `null` when none does. */
+  floorBytes: number | null;
+  /** Share of the weights that stays in memory, 0 to 1; the rest is read again for each token. */
+  residentShare: number | null;
+  /** Expected speed; `null` when the model cannot run, or the speed of the storage that it streams from is not known. */
+  predicted: Readonly<Prediction> | null;
+}
+
+/** Why a model cannot run: what `open` would reject with. */
+export interface Refusal {
+  code: ErrorCode;
+  message: string;
+  details: ErrorDetails;
+}
+
+/**
+ * Expected speed of one thread that reads and computes in turn, from what was measured on this device. Attention, which costs more the
+ * longer the context gets, is left out: take it as the speed at the start of a conversation.
+ */
+export interface Prediction {
+  decodeTokensPerSecond: number;
+  /** `null` when the plan's chunks are shorter than the measured ones. */
+  prefillTokensPerSecond: number | null;
+  /** What was measured. */
+  basis: {
+    /** Number format with the most bytes; the others count as equally fast. */
+    format: string;
+    decodeWeightsPerSecond: number;
+    prefillWeightsPerSecond: number;
+    /** `null` when nothing streams. What the operating system keeps in memory is measured at the speed of memory. */
+    storageBytesPerSecond: number | null;
+  };
 }

@@ -5,6 +5,8 @@ import type {
   Chunk,
   EffectiveConfig,
   EngineOptions,
+  Fit,
+  ModelCard,
   ModelFacts,
   PlanReport,
   Progress,
@@ -18,6 +20,18 @@ export interface Calls {
   open: {
     request: { source: SourceSpec; options: EngineOptions; build: BuildName; wasm: string | null };
     reply: { facts: Facts; stats: Stats };
+    item: never;
+  };
+  /** Reads a model's header alone; the first call and made once, instead of `open`. */
+  inspect: {
+    request: Calls['open']['request'] & { rates: DeviceRates };
+    reply: { card: ModelCard; fit: Fit; rates: DeviceRates };
+    item: never;
+  };
+  /** Plans the inspected model under other options. */
+  refit: {
+    request: { options: EngineOptions };
+    reply: { fit: Fit; rates: DeviceRates };
     item: never;
   };
   generate: {
@@ -71,4 +85,16 @@ export interface Facts {
   config: EffectiveConfig;
   model: ModelFacts;
   plan: PlanReport;
+}
+
+/** Speed of the matrix kernels, in weights multiplied by one column per second. */
+export interface KernelRates {
+  decodeWeightsPerSecond: number;
+  prefillWeightsPerSecond: number;
+}
+
+/** What was measured on this device: kernels by build, format, row and precision, and storage (bytes per second) by kind of source. */
+export interface DeviceRates {
+  kernels: Readonly<Record<string, KernelRates>>;
+  storage: Readonly<Record<string, number>>;
 }

@@ -59,7 +59,8 @@ impl ErrorKind {
 }
 
 /// One fact beside the message, for programs: `needed_bytes`, `available_bytes`, `tensor`, `key`, `offset`…
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(untagged)]
 pub enum Detail {
     /// A count or a size.
     Number(u64),
@@ -152,4 +153,16 @@ impl From<String> for Detail {
     fn from(value: String) -> Self {
         Self::Text(value)
     }
+}
+
+/// A detail's name as JS and JSON have it: `needed_bytes` → `neededBytes`.
+pub(crate) fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |mut out, word| {
+        let mut chars = word.chars();
+        out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
+        out.push_str(chars.as_str());
+        out
+    })
 }

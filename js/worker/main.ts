@@ -1,11 +1,13 @@
 /** The worker's entry: answers the calls of `protocol.ts` with the wasm module. */
 
 import { INTERNAL_MESSAGE, SluiceError } from '../errors.js';
+import type { BuildName } from '../options.js';
 import type { Calls, News, SourceSpec } from '../protocol.js';
 import { type Handlers, Server } from '../rpc-server.js';
 import type { Call, Session } from '../wasm/simd/sluice.js';
 import { BlobSource } from './blob-source.js';
 import { type Host, makeHost } from './host.js';
+import { Measured } from './measured.js';
 import { OpfsSource } from './opfs-source.js';
 import { RangeSource } from './range-source.js';
 import { type Source, sourceFailed } from './source.js';
@@ -13,15 +15,30 @@ import { type Wasm, startWasm } from './wasm.js';
 
 let wasm: Wasm | undefined;
 let session: Session | undefined;
+let measured: Measured | undefined;
 
 const handlers: Handlers<Calls> = {
   async open({ source, options, build, wasm: folder }, { signal }) {
-    if (wasm !== undefined) throw new SluiceError('misuse', 'this worker has opened a model already');
-    const module = (wasm = await startWasm(build, folder));
+    const module = await start(build, folder);
     const host = makeHost((progress) => server.tell({ kind: 'progress', progress }));
     const files = await openSource(source, host);
     session = await running(signal, (call) => module.open(host, files, options, call));
     return { facts: session.facts(), stats: session.stats() };
+  },
+
+  async inspect({ source, options, build, wasm: folder, rates }, { signal }) {
+    const module = await start(build, folder);
+    const host = makeHost((progress) => server.tell({ kind: 'progress', progress }));
+    const files = await openSource(source, host);
+    const header = await running(signal, (call) => module.inspect(host, files, options, call));
+    measured = await Measured.of(header, build, rates, files, source.kind);
+    files.close?.();
+    return { card: header.card(), ...measured.fit(options) };
+  },
+
+  refit({ options }) {
+    if (measured === undefined) throw new SluiceError('misuse', 'no model was inspected');
+    return Promise.resolve(measured.fit(options));
   },
 
   async generate({ prompt, options }, { signal, item }) {
@@ -77,6 +94,12 @@ function panicPlace(): string {
   } catch {
     return 'unknown'; // a module whose memory is spoilt cannot say
   }
+}
+
+/** Starts the module. A worker has one model in its life. */
+async function start(build: BuildName, folder: string | null): Promise<Wasm> {
+  if (wasm !== undefined) throw new SluiceError('misuse', 'this worker has opened a model already');
+  return (wasm = await startWasm(build, folder));
 }
 
 /** Runs a call of the engine that the caller's signal can stop. */

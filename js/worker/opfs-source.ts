@@ -64,6 +64,10 @@ export class OpfsSource implements Source {
   cancel(): void {
     // A read has ended when its call returns.
   }
+
+  close(): void {
+    for (const handle of this.#handles) handle.close();
+  }
 }
 
 /** `mode` is not in the standard; browsers without it ignore it and give exclusive access. */

@@ -23,6 +23,8 @@ export interface Source {
   read(file: number, offset: number, length: number, sink: Sink): Promise<void>;
   /** Ends all reads under way; they reject. Later reads work. */
   cancel(): void;
+  /** Gives the files back to other readers; nothing is read any more. What the source says of itself stays as it is. */
+  close?(): void;
 }
 
 /** Bytes could not be read. */

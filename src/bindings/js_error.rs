@@ -3,7 +3,7 @@
 use js_sys::{Object, Reflect};
 use wasm_bindgen::JsValue;
 
-use crate::error::{Detail, Error, ErrorKind};
+use crate::error::{Detail, Error, ErrorKind, camel_case};
 use crate::runtime::Halted;
 
 /// The JS error.
@@ -33,15 +33,4 @@ pub(super) fn halted_to_js(halted: &Halted) -> JsValue {
 fn set(object: &JsValue, key: &str, value: &JsValue) {
     // Setting a property of a plain object cannot fail.
     let _ = Reflect::set(object, &JsValue::from_str(key), value);
-}
-
-fn camel_case(name: &str) -> String {
-    let mut words = name.split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |mut out, word| {
-        let mut chars = word.chars();
-        out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
-        out.push_str(chars.as_str());
-        out
-    })
 }

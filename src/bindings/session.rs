@@ -13,7 +13,7 @@ use super::facts::{Facts, plain};
 use super::js_error::{halted_to_js, to_js};
 use super::options::{generate_config, open_config};
 use super::queue::Queue;
-use super::web_host::{JsHost, WebHost, linear_memory_bytes};
+use super::web_host::{JsHost, WebHost, device_bytes, linear_memory_bytes};
 use crate::error::{Error, ErrorKind};
 use crate::runtime::web::{JsSource, WebSource};
 use crate::runtime::{Engine, Prompt, Stats, WeightSource};
@@ -38,13 +38,7 @@ pub fn open(
     let call = call.clone();
     future_to_promise(async move {
         let host = Rc::new(host);
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "whole and not negative"
-        )]
-        let device_bytes = host.device_bytes().map(|bytes| bytes as u64);
-        let config = open_config(&options, device_bytes, linear_memory_bytes())
+        let config = open_config(&options, device_bytes(&host), linear_memory_bytes())
             .map_err(|error| to_js(&error))?;
         let source = Rc::new(WebSource::new(source));
         let buffer_bytes = source.buffer_bytes();

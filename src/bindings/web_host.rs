@@ -28,10 +28,10 @@ extern "C" {
 
     /// Bytes of memory of the device; undefined where it does not say.
     #[wasm_bindgen(method, getter, js_name = deviceBytes)]
-    pub(super) fn device_bytes(this: &JsHost) -> Option<f64>;
+    fn device_bytes(this: &JsHost) -> Option<f64>;
 
     #[wasm_bindgen(js_namespace = performance)]
-    fn now() -> f64;
+    pub(super) fn now() -> f64;
 }
 
 /// One call's host.
@@ -88,6 +88,16 @@ impl Host for WebHost {
     fn opening(&self, progress: &OpenProgress) {
         self.js.progress(progress.loaded_bytes as f64, progress.total_bytes as f64);
     }
+}
+
+/// Bytes of memory of the device, where it says.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole and not negative"
+)]
+pub(super) fn device_bytes(host: &JsHost) -> Option<u64> {
+    host.device_bytes().map(|bytes| bytes as u64)
 }
 
 /// Bytes of this module's linear memory.

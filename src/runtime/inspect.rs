@@ -1,5 +1,6 @@
 //! What a model is and what it would take, from its header alone.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -9,7 +10,8 @@ use super::budget;
 use super::config::OpenConfig;
 use super::host::{Host, Outcome};
 use super::open::{computed_header, read_header};
-use crate::error::{Error, Result};
+use super::predict::{MainKernel, Prediction, Rates, Work, predict};
+use crate::error::{Detail, Error, ErrorKind, Result, camel_case};
 use crate::gguf::{Header, TensorType};
 use crate::model::{Model, ModelConfig};
 use crate::planner::{LedgerItem, Plan};
@@ -20,14 +22,26 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug)]
 pub struct Inspection {
     header: Header,
-    tokenizer: Tokenizer,
+    /// Or why its vocabulary cannot be used: then the model cannot run, and the verdict says so.
+    tokenizer: Result<Tokenizer>,
     source: Rc<dyn WeightSource>,
 }
 
 /// The verdict, for programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Verdict {
+    /// What the model is.
+    #[serde(flatten)]
+    pub card: ModelCard,
+    /// What it takes.
+    #[serde(flatten)]
+    pub fit: Fit,
+}
+
+/// What a model is, whatever it is opened with.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelCard {
     /// Architecture as GGUF names it; empty where the file does not say.
     pub architecture: String,
     /// The model's own name; empty where the file does not say.
@@ -39,15 +53,27 @@ pub struct Verdict {
     /// Tokens of the vocabulary; 0 when the model cannot run.
     pub vocabulary: u32,
     /// Context that the model was trained for; 0 when the model cannot run.
-    pub context_trained: u32,
-    /// Bytes of all files, as far as the directory reaches.
+    pub trained_context: u32,
+    /// Bytes of all files: what a download takes. Where the source does not know, as far as the directory reaches.
     pub file_bytes: u64,
     /// Bytes of tensors by number format.
     pub types: BTreeMap<String, u64>,
+}
+
+/// How a model fits under one config.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fit {
     /// The plan; `None` when the model cannot run or nothing fits the budget.
     pub plan: Option<PlanReport>,
-    /// Why there is no plan: the error's code and message.
+    /// Why there is no plan.
     pub refused: Option<Refusal>,
+    /// The smallest budget that runs the model so, also when that is why it is refused.
+    pub floor_bytes: Option<u64>,
+    /// Share of the weights of a pass that stays in memory, 0 to 1.
+    pub resident_share: Option<f64>,
+    /// Expected speed, where rates were given.
+    pub predicted: Option<Prediction>,
 }
 
 /// A plan, for programs.
@@ -87,6 +113,8 @@ pub struct Refusal {
     pub code: &'static str,
     /// The error's message.
     pub message: String,
+    /// The error's facts for programs, by camelCase name.
+    pub details: BTreeMap<String, Detail>,
 }
 
 impl Inspection {
@@ -97,7 +125,7 @@ impl Inspection {
     /// not run is a verdict, not an error.
     pub async fn read(source: Rc<dyn WeightSource>, host: &dyn Host) -> Outcome<Self> {
         let mut header = read_header(&source, host).await?;
-        let tokenizer = Tokenizer::take_from(&mut header.metadata)?;
+        let tokenizer = Tokenizer::take_from(&mut header.metadata);
         Ok(Self { header, tokenizer, source })
     }
 
@@ -106,17 +134,57 @@ impl Inspection {
     /// # Errors
     /// `unsupported_model` or `invalid_model` when the model cannot run, `out_of_memory` with what it would take.
     pub fn plan(&self, config: &OpenConfig) -> Result<Plan> {
-        let model_config = ModelConfig { precision: config.precision, kv: config.kv_type() };
-        let computed = computed_header(&self.header, &model_config, config.residency)?;
-        let model = Model::new(&computed, &model_config)?;
-        budget::plan_for(&computed, &model, &self.tokenizer, config, &*self.source)
+        let computed = self.computed(config)?;
+        self.plan_of(&computed, &Model::new(&computed, &model_config(config))?, config)
     }
 
-    /// The verdict under `config`.
+    /// The kernel that would do most of the work under `config`.
+    ///
+    /// # Errors
+    /// As for [`Inspection::plan`], memory apart.
+    pub fn main_kernel(&self, config: &OpenConfig) -> Result<MainKernel> {
+        let computed = self.computed(config)?;
+        let model = Model::new(&computed, &model_config(config))?;
+        MainKernel::of(&computed, &model)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidModel, "the model has no weights"))
+    }
+
+    /// How the model fits under `config`; with `rates`, how fast it will be.
     #[must_use]
-    pub fn verdict(&self, config: &OpenConfig) -> Verdict {
-        let model = self.model(config);
-        let plan = self.plan(config);
+    pub fn fit(&self, config: &OpenConfig, rates: Option<&Rates>) -> Fit {
+        match self.try_fit(config, rates) {
+            Ok(fit) => fit,
+            Err(error) => Fit {
+                plan: None,
+                floor_bytes: needed_bytes(&error),
+                refused: Some(Refusal::of(&error)),
+                resident_share: None,
+                predicted: None,
+            },
+        }
+    }
+
+    fn try_fit(&self, config: &OpenConfig, rates: Option<&Rates>) -> Result<Fit> {
+        let computed = self.computed(config)?;
+        let model = Model::new(&computed, &model_config(config))?;
+        let plan = self.plan_of(&computed, &model, config)?;
+        let kernel = MainKernel::of(&computed, &model);
+        let predicted = kernel.zip(rates).and_then(|(kernel, rates)| {
+            predict(&Work::of(&computed, &model), &plan, kernel.ty, rates)
+        });
+        Ok(Fit {
+            floor_bytes: Some(plan.floor_bytes),
+            resident_share: Some(plan.resident_bytes as f64 / plan.weight_bytes.max(1) as f64),
+            plan: Some(PlanReport::of(&plan)),
+            refused: None,
+            predicted,
+        })
+    }
+
+    /// What the model is.
+    #[must_use]
+    pub fn card(&self) -> ModelCard {
+        let model = Model::new(&self.header, &model_config(&OpenConfig::default()));
         let text = |key| self.header.metadata.get_str(key).ok().flatten().unwrap_or_default();
         let hparams = model.as_ref().ok().map(Model::hparams);
         let mut types = BTreeMap::new();
@@ -127,43 +195,65 @@ impl Inspection {
             };
             *types.entry(name).or_insert(0) += tensor.n_bytes;
         }
-        Verdict {
+        let files = (0..).zip(&self.header.files);
+        let sizes = files.map(|(i, file)| self.source.file_bytes(i).unwrap_or(file.min_bytes));
+        ModelCard {
             architecture: text("general.architecture").to_owned(),
             name: text("general.name").to_owned(),
             parameters: self.header.tensors.iter().map(|t| t.shape.iter().product::<u64>()).sum(),
             layers: hparams.map_or(0, |h| h.n_layer),
             vocabulary: hparams.map_or(0, |h| h.n_vocab),
-            context_trained: hparams.map_or(0, |h| h.n_ctx_train),
-            file_bytes: self.header.files.iter().map(|f| f.min_bytes).sum(),
+            trained_context: hparams.map_or(0, |h| h.n_ctx_train),
+            file_bytes: sizes.sum(),
             types,
-            plan: plan.as_ref().ok().map(PlanReport::of),
-            refused: plan.as_ref().err().map(Refusal::of),
         }
     }
 
-    fn model(&self, config: &OpenConfig) -> Result<Model> {
-        let config = ModelConfig { precision: config.precision, kv: config.kv_type() };
-        Model::new(&self.header, &config)
+    /// The verdict under `config`.
+    #[must_use]
+    pub fn verdict(&self, config: &OpenConfig) -> Verdict {
+        Verdict { card: self.card(), fit: self.fit(config, None) }
     }
+
+    fn computed(&self, config: &OpenConfig) -> Result<Cow<'_, Header>> {
+        computed_header(&self.header, &model_config(config), config.residency)
+    }
+
+    fn plan_of(&self, computed: &Header, model: &Model, config: &OpenConfig) -> Result<Plan> {
+        let tokenizer = self.tokenizer.as_ref().map_err(Clone::clone)?;
+        budget::plan_for(computed, model, tokenizer, config, &*self.source)
+    }
+}
+
+fn model_config(config: &OpenConfig) -> ModelConfig {
+    ModelConfig { precision: config.precision, kv: config.kv_type() }
+}
+
+fn needed_bytes(error: &Error) -> Option<u64> {
+    error.details().iter().find_map(|(name, detail)| match detail {
+        Detail::Number(bytes) if *name == "needed_bytes" => Some(*bytes),
+        _ => None,
+    })
 }
 
 impl Verdict {
     /// The verdict in words, for the terminal.
     #[must_use]
     pub fn text(&self) -> String {
+        let card = &self.card;
         let mut lines = vec![
-            format!("model      {} ({})", self.name, self.architecture),
-            format!("size       {} bytes, {} parameters", self.file_bytes, self.parameters),
+            format!("model      {} ({})", card.name, card.architecture),
+            format!("size       {} bytes, {} parameters", card.file_bytes, card.parameters),
         ];
-        let types = self.types.iter().map(|(name, bytes)| format!("{name} {bytes}"));
+        let types = card.types.iter().map(|(name, bytes)| format!("{name} {bytes}"));
         lines.push(format!("types      {}", types.collect::<Vec<_>>().join(", ")));
-        if self.layers > 0 {
+        if card.layers > 0 {
             lines.push(format!(
                 "shape      {} layers, {} tokens, trained for {} positions",
-                self.layers, self.vocabulary, self.context_trained
+                card.layers, card.vocabulary, card.trained_context
             ));
         }
-        if let Some(refused) = &self.refused {
+        if let Some(refused) = &self.fit.refused {
             lines.push(format!("refused    {} [{}]", refused.message, refused.code));
         }
         lines.join("\n")
@@ -194,6 +284,8 @@ impl PlanReport {
 
 impl Refusal {
     fn of(error: &Error) -> Self {
-        Self { code: error.code(), message: error.message().to_owned() }
+        let details = error.details().iter();
+        let details = details.map(|(name, detail)| (camel_case(name), detail.clone())).collect();
+        Self { code: error.code(), message: error.message().to_owned(), details }
     }
 }

@@ -11,10 +11,12 @@ mod generate;
 mod host;
 mod inspect;
 mod logits;
+mod measure;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod native;
 mod open;
 mod pass;
+mod predict;
 mod profile;
 mod stats;
 mod stop;
@@ -29,8 +31,12 @@ pub use config::{GenerateConfig, OpenConfig, Prompt, Residency};
 pub use engine::Engine;
 pub use generate::{Chunk, Finish, FinishReason, StoppedBy};
 pub use host::{Checkpoint, Halted, Host, OpenProgress, Outcome};
-pub use inspect::{Inspection, PlanReport, Refusal, Verdict};
+pub use inspect::{Fit, Inspection, ModelCard, PlanReport, Refusal, Verdict};
+pub use measure::measure;
 pub use open::read_tokenizer;
+pub use predict::{
+    Basis, KernelRates, MainKernel, PREFILL_COLUMNS, Prediction, Rates, Work, predict,
+};
 pub use profile::{LayerTimes, PassProfile, ProfileSink};
 pub use stats::Stats;
 pub use stop::StopFilter;

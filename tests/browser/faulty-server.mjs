@@ -8,6 +8,8 @@ import { serveBarePage } from '../../scripts/serve/bare-page.mjs';
  * further values are the fault's own, given to `faulty`.
  */
 export const faults = {
+  /** No fault: for seeing what is asked for. */
+  sound: ({ sendFile }) => sendFile(),
   'not-found': ({ response }) => response.status(404).type('html').send('<h1>Not Found</h1>'),
   forbidden: ({ response }) => response.status(403).type('html').send('<h1>Forbidden</h1>'),
   /** A page instead of the file, with status 200: a login page, or the fallback of a single-page application. */

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { Engine, type EnginePort } from '../../js/engine.js';
+import { Engine } from '../../js/engine.js';
 import { SluiceError } from '../../js/errors.js';
+import type { EnginePort } from '../../js/launch.js';
 import type { ModelSource, OpenOptions, PlanReport, Stats } from '../../js/options.js';
 import type { Calls, News } from '../../js/protocol.js';
 import { Client } from '../../js/rpc.js';
@@ -31,6 +32,8 @@ function made(t: TestContext, change: Partial<Handlers<Calls>> = {}): Made {
       const model = { architecture: 'llama', name: null, layers: 1, vocabulary: 2, trainedContext: 3 };
       return Promise.resolve({ facts: { config, model, plan: {} as PlanReport }, stats: stats(0) });
     },
+    inspect: () => assert.fail('nobody inspects'),
+    refit: () => assert.fail('nobody inspects'),
     generate(request, { item }) {
       requests.push(request);
       void item({ chunk: { text: 'Par', id: 5, logprob: null, finishReason: null }, stats: stats(1) });

@@ -53,6 +53,7 @@ const BROWSER_PLACES: &[&str] = &["src/source/web/", "src/bindings/"];
 const JS_LAYERS: &[&[&str]] = &[
     &["errors", "options", "protocol"],
     &["rpc", "rpc-server", "capabilities", "store"],
+    &["launch"],
     &["engine", "inspect"],
     &["openai"],
     &["index"],

@@ -15,6 +15,7 @@ mod cli;
 mod error;
 mod generate;
 mod gguf;
+mod inspect;
 mod loader;
 mod make_model;
 mod model;
