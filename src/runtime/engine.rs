@@ -102,6 +102,6 @@ impl Engine {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a share for people")]
-fn share(part: u64, whole: u64) -> f64 {
+pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 1.0 } else { (part as f64 / whole as f64).min(1.0) }
 }

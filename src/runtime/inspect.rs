@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::budget;
 use super::config::OpenConfig;
+use super::engine::share;
 use super::host::{Host, Outcome};
 use super::open::{computed_header, read_header};
 use super::predict::{MainKernel, Prediction, Rates, Work, predict};
@@ -174,7 +175,7 @@ impl Inspection {
         });
         Ok(Fit {
             floor_bytes: Some(plan.floor_bytes),
-            resident_share: Some(plan.resident_bytes as f64 / plan.weight_bytes.max(1) as f64),
+            resident_share: Some(share(plan.resident_bytes, plan.weight_bytes)),
             plan: Some(PlanReport::of(&plan)),
             refused: None,
             predicted,

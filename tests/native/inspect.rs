@@ -92,7 +92,8 @@ fn work_counts_the_head_for_new_tokens_only_and_experts_by_share() -> Result<()>
             };
             let spared = 1.0 - f64::from(experts.n_expert_used) / f64::from(experts.n_expert);
             let spared = weights("_exps") * spared;
-            let dense = weights("blk.") - weights("_exps") - weights("norm");
+            let norms = weights("norm") - weights("output_norm");
+            let dense = weights("blk.") - weights("_exps") - norms;
             let expected = dense + weights("_exps") - spared;
             assert!(close(work.prefill_weights, expected), "{name}: {work:?}, not {expected}");
         }
