@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import type { EngineOptions, FinishReason, SamplingOptions } from '../../js/options.js';
+import type { EngineOptions, FinishReason, ModelFacts, PlanReport, SamplingOptions, Stats } from '../../js/options.js';
 import type * as Module from '../../pkg/wasm/simd/sluice.js';
 import { BlobSource } from '../../js/worker/blob-source.js';
 
@@ -145,6 +145,70 @@ test('Rust accepts the keys that the types have, and no others', async () => {
     const message = `unknown option 'what'; there are: ${Object.keys(keys).sort().join(', ')}`;
     await assert.rejects(refusal, { code: 'invalid_option', message, details: { key: 'what' } });
   }
+});
+
+const statsKeys: Record<keyof Stats, true> = {
+  budgetBytes: true,
+  build: true,
+  bytesRead: true,
+  contextMax: true,
+  contextUsed: true,
+  decodeMs: true,
+  decodeTokensPerSecond: true,
+  generatedTokens: true,
+  kvBytes: true,
+  loadMs: true,
+  memoryBytes: true,
+  memoryPeakBytes: true,
+  prefetchHits: true,
+  prefetchMisses: true,
+  prefillMs: true,
+  prefillTokensPerSecond: true,
+  promptTokens: true,
+  residentBytes: true,
+  residentShare: true,
+  reusedTokens: true,
+  stallMs: true,
+  threads: true,
+  ttftMs: true,
+};
+const planKeys: Record<keyof PlanReport, true> = {
+  batch: true,
+  budgetBytes: true,
+  context: true,
+  floorBytes: true,
+  forced: true,
+  ledger: true,
+  residentBytes: true,
+  slotBytes: true,
+  slots: true,
+  streamedBytesPerToken: true,
+  totalBytes: true,
+  weightBytes: true,
+};
+const modelKeys: Record<keyof ModelFacts, true> = {
+  architecture: true,
+  layers: true,
+  name: true,
+  trainedContext: true,
+  vocabulary: true,
+};
+
+test('figures and facts have the fields that the types have', async () => {
+  const session = await open();
+  const { plan, model } = session.facts();
+  for (const [given, keys] of [
+    [session.stats(), statsKeys],
+    [plan, planKeys],
+    [model, modelKeys],
+  ] as const) {
+    assert.deepEqual(Object.keys(given).sort(), Object.keys(keys).sort());
+  }
+  assert.deepEqual(model, { architecture: 'llama', name: 'llama-gqa', layers: 3, vocabulary: 96, trainedContext: 256 });
+  assert.equal(
+    Object.values(plan.ledger).reduce((sum, bytes) => sum + bytes, 0),
+    plan.totalBytes,
+  );
 });
 
 test('no options are the documented defaults', async () => {
