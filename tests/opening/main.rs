@@ -29,12 +29,13 @@ fn gemmas_vocabulary_opens_within_16_mb() {
     let grown = linear_memory_bytes() - before;
     let figures = format!("{spent_ms:.0} ms, linear memory grew by {grown} bytes");
     report(&figures);
-    assert_eq!(tokenizer.n_vocab(), 262_144);
+    assert_eq!(tokenizer.n_vocab(), 262_144, "tokens of the vocabulary");
     assert!(grown <= 16_000_000, "{figures}");
     let text = "Opened.\n";
     assert_eq!(
         tokenizer.decode(&tokenizer.encode(text, true, true).unwrap(), false),
-        text.as_bytes()
+        text.as_bytes(),
+        "decoded again"
     );
 }
 
