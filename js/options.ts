@@ -98,8 +98,14 @@ export interface SamplingOptions {
   dryBase?: number;
   dryAllowedLength?: number;
   dryLastN?: number;
+  /** Texts that no repeated sequence goes across. */
+  dryBreakers?: readonly string[];
   xtcProbability?: number;
   xtcThreshold?: number;
+  /** 2 for mirostat 2, which takes the place of the filters that drop tokens; 0 for none. */
+  mirostat?: 0 | 2;
+  mirostatTau?: number;
+  mirostatEta?: number;
   /** Added to the logits of single tokens, by id; `-Infinity` bans one. */
   logitBias?: Readonly<Record<number, number>>;
   /** Reports log-probabilities. */

@@ -42,6 +42,7 @@ const OPEN: &[Field<OpenConfig>] = &[
 const GENERATE: &[Field<GenerateConfig>] = &[
     ("dryAllowedLength", |c, given| set(&mut c.sampler.dry_allowed_length, count(given))),
     ("dryBase", |c, given| set(&mut c.sampler.dry_base, given.float())),
+    ("dryBreakers", |c, given| set(&mut c.dry_breakers, given.texts())),
     ("dryLastN", |c, given| set(&mut c.sampler.dry_last_n, count(given))),
     ("dryMultiplier", |c, given| set(&mut c.sampler.dry_multiplier, given.float())),
     ("frequencyPenalty", |c, given| set(&mut c.sampler.frequency_penalty, given.float())),
@@ -50,6 +51,9 @@ const GENERATE: &[Field<GenerateConfig>] = &[
     ("logprobs", |c, given| set(&mut c.sampler.logprobs, given.count().map(Some))),
     ("maxTokens", |c, given| set(&mut c.max_tokens, given.count())),
     ("minP", |c, given| set(&mut c.sampler.min_p, given.float())),
+    ("mirostat", |c, given| set(&mut c.sampler.mirostat, count(given))),
+    ("mirostatEta", |c, given| set(&mut c.sampler.mirostat_eta, given.float())),
+    ("mirostatTau", |c, given| set(&mut c.sampler.mirostat_tau, given.float())),
     ("parseSpecial", |c, given| set(&mut c.parse_special, given.flag())),
     ("presencePenalty", |c, given| set(&mut c.sampler.presence_penalty, given.float())),
     ("repeatLastN", |c, given| set(&mut c.sampler.repeat_last_n, count(given))),

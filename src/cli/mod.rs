@@ -5,6 +5,7 @@ mod logits;
 mod make_model;
 mod open;
 mod run;
+mod sampling;
 mod tokenize;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, parsed once")]
 enum Command {
     /// Generate text from a prompt
     Run(run::Args),

@@ -7,11 +7,10 @@ use serde::Serialize;
 use sluice::TokenId;
 use sluice::error::{Error, ErrorKind, Result};
 use sluice::runtime::native::{NativeHost, block_on};
-use sluice::runtime::{
-    GenerateConfig, OpenConfig, PassProfile, ProfileSink, Prompt, SamplerConfig, Stats,
-};
+use sluice::runtime::{GenerateConfig, OpenConfig, PassProfile, ProfileSink, Prompt, Stats};
 
 use super::open::{OpenArgs, never_aborted};
+use super::sampling::SamplingArgs;
 
 /// Arguments of `sluice run`.
 #[derive(Debug, clap::Args)]
@@ -33,30 +32,8 @@ pub(crate) struct Args {
     /// Go on past end-of-generation tokens
     #[arg(long)]
     ignore_eog: bool,
-    /// Always take the likeliest token
-    #[arg(long)]
-    greedy: bool,
-    /// Seed of the sampler
-    #[arg(long)]
-    seed: Option<u64>,
-    /// Temperature; 0 is greedy
-    #[arg(long)]
-    temperature: Option<f32>,
-    /// Keep the k likeliest tokens; 0 keeps all
-    #[arg(long)]
-    top_k: Option<i64>,
-    /// Keep the likeliest tokens that together reach this probability
-    #[arg(long)]
-    top_p: Option<f32>,
-    /// Divide (or multiply) the logits of tokens that came up lately by this
-    #[arg(long)]
-    repeat_penalty: Option<f32>,
-    /// Subtract this from a logit for each time its token came up lately
-    #[arg(long, allow_hyphen_values = true)]
-    frequency_penalty: Option<f32>,
-    /// Subtract this from the logits of tokens that came up lately
-    #[arg(long, allow_hyphen_values = true)]
-    presence_penalty: Option<f32>,
+    #[command(flatten)]
+    sampling: SamplingArgs,
     /// End at this text (may be given several times)
     #[arg(long)]
     stop: Vec<String>,
@@ -120,25 +97,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 impl Args {
     fn config(&self) -> GenerateConfig {
-        let mut sampler = SamplerConfig::default();
-        sampler.seed = self.seed.unwrap_or(sampler.seed);
-        sampler.top_k = self.top_k.unwrap_or(sampler.top_k);
-        sampler.top_p = self.top_p.unwrap_or(sampler.top_p);
-        sampler.temperature = self.temperature.unwrap_or(sampler.temperature);
-        sampler.repeat_penalty = self.repeat_penalty.unwrap_or(sampler.repeat_penalty);
-        sampler.frequency_penalty = self.frequency_penalty.unwrap_or(sampler.frequency_penalty);
-        sampler.presence_penalty = self.presence_penalty.unwrap_or(sampler.presence_penalty);
-        if self.greedy {
-            sampler.temperature = 0.0;
-        }
-        GenerateConfig {
+        let config = GenerateConfig {
             max_tokens: self.n,
-            sampler,
             stop: self.stop.clone(),
             ignore_eog: self.ignore_eog,
             parse_special: self.parse_special,
             ..GenerateConfig::default()
-        }
+        };
+        self.sampling.apply(config)
     }
 }
 

@@ -106,6 +106,8 @@ pub struct GenerateConfig {
     pub max_tokens: u32,
     /// How the next token is chosen.
     pub sampler: SamplerConfig,
+    /// Texts that DRY lets no repeated sequence go across; they take the place of the sampler's own breakers.
+    pub dry_breakers: Vec<String>,
     /// Texts that end generation; they are not part of the answer.
     pub stop: Vec<String>,
     /// Goes on past end-of-generation tokens.
@@ -123,6 +125,7 @@ impl Default for GenerateConfig {
         Self {
             max_tokens: 256,
             sampler: SamplerConfig::default(),
+            dry_breakers: ["\n", ":", "\"", "*"].map(str::to_owned).to_vec(),
             stop: Vec::new(),
             ignore_eog: false,
             parse_special: false,
@@ -143,6 +146,9 @@ impl GenerateConfig {
                 "stop",
                 "holds an empty string, which would stop at once; leave it out",
             ));
+        }
+        if self.dry_breakers.iter().any(String::is_empty) {
+            return Err(invalid("dryBreakers", "holds an empty text; leave it out"));
         }
         self.sampler.validate()
     }

@@ -10,7 +10,7 @@ use super::{Engine, stats::Stats};
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::LogitsWanted;
-use crate::sampler::{Sample, Sampler};
+use crate::sampler::{DryBreakers, Pieces, Sample, Sampler, SamplerConfig};
 use crate::tokenizer::Detokenizer;
 
 /// A piece of the answer: whole UTF-8, never part of a stop string.
@@ -99,8 +99,7 @@ impl Engine {
         config.validate()?;
         let started = host.now_ms();
         let ids = self.prompt_ids(prompt, config)?;
-        let n_vocab = self.model.hparams().n_vocab as usize;
-        let mut sampler = Sampler::new(&config.sampler, n_vocab, self.plan.n_ctx as usize)?;
+        let mut sampler = self.sampler(config)?;
         self.start_sequence(&ids, config, &mut sampler)?;
 
         let fed = if config.resume { self.history.len() } else { 0 };
@@ -186,6 +185,22 @@ impl Engine {
         if !rest.is_empty() {
             let _ = on_chunk(&Chunk { text: rest, token: None }, &self.stats);
         }
+    }
+
+    /// The sampler of a run.
+    fn sampler(&self, config: &GenerateConfig) -> Result<Sampler> {
+        let n_vocab = self.model.hparams().n_vocab;
+        let new = |config| Sampler::new(config, n_vocab as usize, self.plan.n_ctx as usize);
+        if config.sampler.dry_multiplier == 0.0 {
+            return new(&config.sampler);
+        }
+        let pieces = Pieces {
+            n_vocab: n_vocab.min(count(self.tokenizer.n_vocab())),
+            bytes: &|id| self.tokenizer.token_bytes(id),
+            encode: &|text| self.tokenizer.encode(text, false, false),
+        };
+        let dry_breakers = DryBreakers::of_texts(&config.dry_breakers, &pieces)?;
+        new(&SamplerConfig { dry_breakers, ..config.sampler.clone() })
     }
 
     /// The ids to feed, checked against vocabulary and context.

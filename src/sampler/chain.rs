@@ -1,5 +1,6 @@
 //! The chain: from the logits of one position to one token.
 
+use super::breakers::DryBreakers;
 use super::candidates::Candidates;
 use super::config::SamplerConfig;
 use super::filters;
@@ -48,8 +49,7 @@ impl Sampler {
             return Err(Error::new(ErrorKind::UnsupportedModel, message));
         }
         let greedy = config.temperature <= 0.0;
-        let all =
-            if config.mirostat.is_some() { 0 } else { usize::try_from(config.top_k).unwrap_or(0) };
+        let all = if config.mirostat == 2 { 0 } else { usize::try_from(config.top_k).unwrap_or(0) };
         let top_k = if all == 0 || all >= n_vocab { n_vocab } else { all };
         let n_candidates = if greedy { 0 } else { n_vocab.min(top_k.saturating_mul(2)) };
         let edits = LogitEdits::new(config, n_ctx)?;
@@ -59,13 +59,18 @@ impl Sampler {
             history: History::new(edits.history_len())?,
             edits,
             candidates: Candidates::with_items(room(n_candidates)?),
-            mirostat: config.mirostat.filter(|_| !greedy).map(MirostatState::new),
+            mirostat: (config.mirostat == 2 && !greedy)
+                .then(|| MirostatState::new(config.mirostat_tau, config.mirostat_eta)),
             logprobs: config
                 .logprobs
                 .map(|n| Logprobs::new((n as usize).min(n_vocab)))
                 .transpose()?,
             rng: Rng::new(config.seed),
-            config: config.clone(),
+            config: SamplerConfig {
+                logit_bias: Vec::new(),
+                dry_breakers: DryBreakers::default(),
+                ..*config
+            },
         })
     }
 
@@ -179,8 +184,7 @@ fn check_logits(logits: &[f32], n_vocab: usize) -> Result<()> {
 fn check_tokens(config: &SamplerConfig, n_vocab: usize) -> Result<()> {
     let outside = |token: &TokenId| *token as usize >= n_vocab;
     let bias = config.logit_bias.iter().map(|b| b.0).find(outside).map(|t| ("logitBias", t));
-    let breaker =
-        || config.dry_breakers.iter().flatten().copied().find(outside).map(|t| ("dryBreakers", t));
+    let breaker = || config.dry_breakers.ids().find(outside).map(|t| ("dryBreakers", t));
     match bias.or_else(breaker) {
         None => Ok(()),
         Some((key, token)) => {

@@ -1,5 +1,6 @@
 //! What a caller may wish of the sampler, its defaults, and the check of their ranges. Messages spell the keys as JS does.
 
+use super::breakers::DryBreakers;
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -32,29 +33,24 @@ pub struct SamplerConfig {
     pub dry_allowed_length: i64,
     /// Tokens that DRY looks back; -1 is the whole context.
     pub dry_last_n: i64,
-    /// Sequences of tokens that no repeated sequence goes across.
-    pub dry_breakers: Vec<Vec<TokenId>>,
+    /// What no repeated sequence goes across.
+    pub dry_breakers: DryBreakers,
     /// The probability that XTC is applied to a token at all; 0 turns it off.
     pub xtc_probability: f32,
     /// XTC drops all tokens of at least this probability but the least likely of them; more than 0.5 turns it off.
     pub xtc_threshold: f32,
-    /// Replaces the filters that drop tokens by mirostat 2.
-    pub mirostat: Option<Mirostat>,
+    /// 2 replaces the filters that drop tokens by mirostat 2, which holds the surprise of the chosen tokens near a target.
+    pub mirostat: i64,
+    /// Mirostat's target in bits.
+    pub mirostat_tau: f32,
+    /// How fast mirostat's limit follows.
+    pub mirostat_eta: f32,
     /// Added to the logits of single tokens; negative infinity bans one.
     pub logit_bias: Vec<(TokenId, f32)>,
     /// The random numbers' seed.
     pub seed: u64,
     /// Asks for log-probabilities: of the chosen token and of this many likeliest ones.
     pub logprobs: Option<u32>,
-}
-
-/// Mirostat 2: holds the surprise of the chosen tokens near a target.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mirostat {
-    /// The target in bits.
-    pub tau: f32,
-    /// How fast the limit follows.
-    pub eta: f32,
 }
 
 impl Default for SamplerConfig {
@@ -73,20 +69,16 @@ impl Default for SamplerConfig {
             dry_base: 1.75,
             dry_allowed_length: 2,
             dry_last_n: -1,
-            dry_breakers: Vec::new(),
+            dry_breakers: DryBreakers::default(),
             xtc_probability: 0.0,
             xtc_threshold: 0.1,
-            mirostat: None,
+            mirostat: 0,
+            mirostat_tau: 5.0,
+            mirostat_eta: 0.1,
             logit_bias: Vec::new(),
             seed: 0,
             logprobs: None,
         }
-    }
-}
-
-impl Default for Mirostat {
-    fn default() -> Self {
-        Self { tau: 5.0, eta: 0.1 }
     }
 }
 
@@ -123,17 +115,11 @@ impl SamplerConfig {
         count("dryLastN", self.dry_last_n, -1, "-1 (the whole context), 0 (off) or more")?;
         share("xtcProbability", self.xtc_probability)?;
         share("xtcThreshold", self.xtc_threshold)?;
-        if let Some(Mirostat { tau, eta }) = self.mirostat {
-            number("mirostatTau", tau, tau > 0.0, "more than 0")?;
-            number("mirostatEta", eta, (0.0..=1.0).contains(&eta), "between 0 and 1")?;
+        if self.mirostat != 0 && self.mirostat != 2 {
+            return Err(refused("mirostat", &self.mirostat.to_string(), "0 (off) or 2"));
         }
-        if self.dry_breakers.iter().any(Vec::is_empty) {
-            return Err(refused(
-                "dryBreakers",
-                "an empty sequence",
-                "a list of sequences that are not empty",
-            ));
-        }
+        number("mirostatTau", self.mirostat_tau, self.mirostat_tau > 0.0, "more than 0")?;
+        share("mirostatEta", self.mirostat_eta)?;
         for (token, bias) in &self.logit_bias {
             if bias.is_nan() || *bias == f32::INFINITY {
                 let value = format!("{bias} for token {token}");

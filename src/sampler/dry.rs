@@ -1,5 +1,6 @@
 //! DRY ("don't repeat yourself"): the penalty on tokens that would continue a sequence that was there before.
 
+use super::breakers::{DryBreakers, SplitBreaker};
 use super::chain::room;
 use super::config::SamplerConfig;
 use super::history::History;
@@ -14,10 +15,7 @@ pub(crate) struct Dry {
     base: f64,
     allowed: usize,
     last_n: usize,
-    /// Breakers of one token, in order of id.
-    single_breakers: Vec<TokenId>,
-    /// Longer breakers.
-    breakers: Vec<Vec<TokenId>>,
+    breakers: DryBreakers,
     /// `common[j]`: how many of the last tokens, going back, equal those going back from `j` places before the end.
     common: Vec<u32>,
     penalties: Vec<(TokenId, f64)>,
@@ -30,16 +28,15 @@ impl Dry {
         if config.dry_multiplier == 0.0 || last_n == 0 {
             return Ok(None);
         }
-        let single = config.dry_breakers.iter().filter(|b| b.len() == 1).map(|b| b[0]);
-        let mut single_breakers: Vec<TokenId> = single.collect();
-        single_breakers.sort_unstable();
+        let mut breakers = config.dry_breakers.clone();
+        breakers.tokens.sort_unstable();
+        breakers.split.iter_mut().for_each(|b| b.heads.sort_unstable());
         Ok(Some(Self {
             multiplier: f64::from(config.dry_multiplier),
             base: f64::from(config.dry_base),
             allowed: usize::try_from(config.dry_allowed_length).unwrap_or(usize::MAX),
             last_n,
-            single_breakers,
-            breakers: config.dry_breakers.iter().filter(|b| b.len() > 1).cloned().collect(),
+            breakers,
             common: room(last_n)?,
             penalties: room(last_n)?,
         }))
@@ -62,7 +59,7 @@ impl Dry {
         for j in 1..n {
             let len = (self.common[j] as usize).min(limit);
             let token = history.back(j - 1);
-            if len >= self.allowed && self.single_breakers.binary_search(&token).is_err() {
+            if len >= self.allowed && self.breakers.tokens.binary_search(&token).is_err() {
                 self.penalties
                     .push((token, self.multiplier * power(self.base, len - self.allowed)));
             }
@@ -75,17 +72,16 @@ impl Dry {
 
     /// Tokens after the end of the last breaker, at most `n`.
     fn since_breaker(&self, history: &History, n: usize) -> usize {
-        let ends_at = |back: usize, breaker: &Vec<TokenId>| {
-            back + breaker.len() <= n
-                && breaker
-                    .iter()
-                    .rev()
-                    .zip(back..)
-                    .all(|(&token, back)| history.back(back) == token)
+        let ends_at = |back: usize, breaker: &SplitBreaker| {
+            let head = back + breaker.tail.len();
+            let mut tail = breaker.tail.iter().rev().zip(back..);
+            head < n
+                && tail.all(|(&token, back)| history.back(back) == token)
+                && breaker.heads.binary_search(&history.back(head)).is_ok()
         };
         let is_end = |back: &usize| {
-            self.single_breakers.binary_search(&history.back(*back)).is_ok()
-                || self.breakers.iter().any(|b| ends_at(*back, b))
+            self.breakers.tokens.binary_search(&history.back(*back)).is_ok()
+                || self.breakers.split.iter().any(|b| ends_at(*back, b))
         };
         (0..n).find(is_end).unwrap_or(n)
     }

@@ -12,14 +12,16 @@ mod history;
 mod logit_edits;
 mod mirostat;
 
+mod breakers;
 mod dry;
 mod logprobs;
 
 mod rng;
 mod scan;
 
+pub use breakers::{DryBreakers, Pieces, SplitBreaker};
 pub use chain::{Sample, Sampler};
-pub use config::{Mirostat, SamplerConfig};
+pub use config::SamplerConfig;
 pub use logprobs::TokenLogprob;
 
 #[cfg(test)]

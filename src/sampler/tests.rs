@@ -5,8 +5,9 @@
 )]
 #![allow(clippy::cast_possible_truncation, reason = "small numbers of the test's own")]
 
+use super::breakers::{DryBreakers, Pieces, SplitBreaker};
 use super::candidates::{Candidate, Candidates};
-use super::config::{Mirostat, SamplerConfig};
+use super::config::SamplerConfig;
 use super::dry::Dry;
 use super::filters;
 use super::history::History;
@@ -194,7 +195,7 @@ fn dry_counts_the_longest_repeat_of_each_token() {
         };
         let config = SamplerConfig {
             dry_multiplier: 0.5,
-            dry_breakers: breakers.clone(),
+            dry_breakers: of_sequences(&breakers),
             ..SamplerConfig::default()
         };
         let mut dry = Dry::new(&config, 32).unwrap().unwrap();
@@ -207,6 +208,46 @@ fn dry_counts_the_longest_repeat_of_each_token() {
             "{window:?} {breakers:?}"
         );
     }
+}
+
+/// Breakers that are these sequences of tokens.
+fn of_sequences(sequences: &[Vec<TokenId>]) -> DryBreakers {
+    let mut breakers = DryBreakers::default();
+    for sequence in sequences {
+        match sequence.as_slice() {
+            [token] => breakers.tokens.push(*token),
+            [head, tail @ ..] => {
+                breakers.split.push(SplitBreaker { heads: vec![*head], tail: tail.to_vec() });
+            }
+            [] => {}
+        }
+    }
+    breakers
+}
+
+#[test]
+fn breakers_are_found_in_the_vocabulary() {
+    let vocabulary = ["a", "b", "\n", "a\n", "x: y", "en", "d", "end", "ende", "ben", "e", "n"];
+    let bytes = |t: TokenId| vocabulary[t as usize].as_bytes().to_vec();
+    // Letter by letter, as the vocabulary has them.
+    let id = |c: char| vocabulary.iter().position(|v| *v == c.to_string()).unwrap() as TokenId;
+    let encode = |text: &str| Ok(text.chars().map(id).collect());
+    let pieces = Pieces { n_vocab: 12, bytes: &bytes, encode: &encode };
+    let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+    let breakers = DryBreakers::of_texts(&texts(&["\n", ":"]), &pieces).unwrap();
+    assert_eq!(
+        breakers,
+        DryBreakers { tokens: vec![2, 3, 4], split: vec![] },
+        "tokens that contain one"
+    );
+    let breakers = DryBreakers::of_texts(&texts(&["end"]), &pieces).unwrap();
+    assert_eq!(breakers.tokens, [7, 8], "tokens that contain it");
+    let split = [
+        SplitBreaker { heads: vec![10], tail: vec![11, 6] },
+        SplitBreaker { heads: vec![5, 9], tail: vec![6] },
+    ];
+    assert_eq!(breakers.split, split, "tokens that end with a beginning of it");
+    assert!(DryBreakers::of_texts(&texts(&["a", ""]), &pieces).is_err(), "an empty text");
 }
 
 /// For each token: the longest run that ends the window and also stands before an earlier place of that token.
@@ -239,7 +280,7 @@ fn mirostat_follows_its_definition_and_meets_its_target() {
     for (tau, eta) in [(1.5_f32, 0.1_f32), (3.0, 0.2), (5.0, 0.05)] {
         let logits: Vec<f32> = (0..2000).map(|i| -0.01 * i as f32).collect();
         let reference = reference_of(&logits);
-        let (mut state, mut rng) = (MirostatState::new(Mirostat { tau, eta }), Rng::new(9));
+        let (mut state, mut rng) = (MirostatState::new(tau, eta), Rng::new(9));
         let (mut surprises, n) = (0.0, 4000);
         for _ in 0..n {
             let (mut c, limit) = (set_of(&logits), state.limit);

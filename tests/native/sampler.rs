@@ -12,7 +12,7 @@
 
 use serde_json::{Value, json};
 use sluice::error::ErrorKind;
-use sluice::sampler::{Mirostat, Sampler, SamplerConfig, TokenLogprob};
+use sluice::sampler::{DryBreakers, Sampler, SamplerConfig, SplitBreaker, TokenLogprob};
 
 use crate::allocations::measure;
 
@@ -180,7 +180,7 @@ fn config_of(options: &Value) -> SamplerConfig {
             "repeatLastN" => config.repeat_last_n = whole,
             "dryMultiplier" => config.dry_multiplier = real,
             "xtcProbability" => config.xtc_probability = real,
-            "mirostat" => config.mirostat = (whole == 2).then(Mirostat::default),
+            "mirostat" => config.mirostat = whole,
             "seed" => config.seed = value.as_u64().unwrap(),
             other => panic!("unknown key {other}"),
         }
@@ -335,7 +335,7 @@ fn extreme_but_finite_values_give_a_token() {
             ..off.clone()
         },
         SamplerConfig { logit_bias: vec![(0, 3e38), (0, 3e38), (1, -3e38)], ..off.clone() },
-        SamplerConfig { mirostat: Some(Mirostat { tau: 3e38, eta: 1.0 }), ..off.clone() },
+        SamplerConfig { mirostat: 2, mirostat_tau: 3e38, mirostat_eta: 1.0, ..off.clone() },
         SamplerConfig {
             typical_p: 0.0,
             top_p: 0.0,
@@ -357,6 +357,8 @@ fn extreme_but_finite_values_give_a_token() {
 #[test]
 fn options_out_of_range_are_refused_by_their_name() {
     let d = SamplerConfig::default;
+    let split = vec![SplitBreaker { heads: vec![1], tail: vec![2, 100] }];
+    let outside = DryBreakers { tokens: vec![5], split };
     let cases: Vec<(&str, SamplerConfig)> = vec![
         ("temperature", SamplerConfig { temperature: f32::NAN, ..d() }),
         ("temperature", SamplerConfig { temperature: f32::INFINITY, ..d() }),
@@ -373,12 +375,12 @@ fn options_out_of_range_are_refused_by_their_name() {
         ("dryBase", SamplerConfig { dry_base: 0.5, ..d() }),
         ("dryAllowedLength", SamplerConfig { dry_allowed_length: -1, ..d() }),
         ("dryLastN", SamplerConfig { dry_last_n: -7, ..d() }),
-        ("dryBreakers", SamplerConfig { dry_breakers: vec![vec![]], ..d() }),
-        ("dryBreakers", SamplerConfig { dry_breakers: vec![vec![1, 100]], ..d() }),
+        ("dryBreakers", SamplerConfig { dry_breakers: outside, ..d() }),
         ("xtcProbability", SamplerConfig { xtc_probability: 1.5, ..d() }),
         ("xtcThreshold", SamplerConfig { xtc_threshold: f32::NAN, ..d() }),
-        ("mirostatTau", SamplerConfig { mirostat: Some(Mirostat { tau: 0.0, eta: 0.1 }), ..d() }),
-        ("mirostatEta", SamplerConfig { mirostat: Some(Mirostat { tau: 5.0, eta: -0.1 }), ..d() }),
+        ("mirostatTau", SamplerConfig { mirostat_tau: 0.0, ..d() }),
+        ("mirostat", SamplerConfig { mirostat: 1, ..d() }),
+        ("mirostatEta", SamplerConfig { mirostat_eta: -0.1, ..d() }),
         ("logitBias", SamplerConfig { logit_bias: vec![(1, f32::NAN)], ..d() }),
         ("logitBias", SamplerConfig { logit_bias: vec![(100, 1.0)], ..d() }),
         ("logprobs", SamplerConfig { logprobs: Some(101), ..d() }),
@@ -410,7 +412,7 @@ fn a_step_allocates_nothing_and_a_sampler_no_more_than_it_says() {
             dry_multiplier: 1.0,
             ..off.clone()
         },
-        SamplerConfig { mirostat: Some(Mirostat::default()), logprobs: Some(20), ..off },
+        SamplerConfig { mirostat: 2, logprobs: Some(20), ..off },
     ];
     for config in configs {
         let (sampler, made) = measure(|| Sampler::new(&config, 5000, 512));
