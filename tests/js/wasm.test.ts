@@ -349,14 +349,19 @@ test('a held call waits, and goes on where it was', async () => {
   const session = await open({ precision: 'exact' });
   const call = new wasm.Call();
   let seen = 0;
-  const answer = generate(session, golden.prompt, { maxTokens: 8, temperature: 0, ignoreEog: true }, call, (n) => {
-    seen = n;
-    if (n === 2) call.hold();
+  let answer: ReturnType<typeof generate> | undefined;
+  await new Promise<void>((held) => {
+    answer = generate(session, golden.prompt, { maxTokens: 8, temperature: 0, ignoreEog: true }, call, (n) => {
+      seen = n;
+      if (n !== 2) return;
+      call.hold();
+      held();
+    });
   });
   await new Promise((resolve) => setTimeout(resolve, 30));
   assert.equal(seen, 2);
   call.proceed();
-  assert.deepEqual((await answer).ids, golden.greedy.slice(0, 8));
+  assert.deepEqual((await answer)?.ids, golden.greedy.slice(0, 8));
 });
 
 test('a seed that is given decides, and one that is not differs', async () => {
