@@ -43,13 +43,16 @@ fn main() {
     plain_read(&bytes);
     for ty in TYPES {
         for n_tokens in [1, 4, 32] {
-            if n_tokens == 1 {
-                matmul(*ty, &bytes, LARGE, n_tokens, false);
-            }
-            matmul(*ty, &bytes, SMALL, n_tokens, false);
+            matmul(*ty, &bytes[..SMALL], N_IN, n_tokens, false);
+        }
+        for n_in in [512, 4096, 14_336] {
+            matmul(*ty, &bytes[..SMALL], n_in, 1, false);
+        }
+        for n_in in [512, N_IN, 4096, 14_336] {
+            matmul(*ty, &bytes, n_in, 1, false);
         }
         for n_tokens in [1, 32] {
-            matmul(*ty, &bytes, SMALL, n_tokens, true);
+            matmul(*ty, &bytes[..SMALL], N_IN, n_tokens, true);
         }
     }
     for ty in [GgmlType::F16, GgmlType::F32, GgmlType::Q8_0] {
@@ -122,8 +125,9 @@ fn vectors() {
 fn plain_read(bytes: &[u8]) {
     for size in [SMALL, LARGE] {
         let name = format!("read {} KB", size >> 10);
-        let words: &[u64] = bytemuck::cast_slice(&bytes[..size]);
-        report(&name, size, 0, || {
+        let mut pieces = bytes[..size].chunks_exact(SMALL).cycle();
+        report(&name, SMALL, 0, || {
+            let words: &[u64] = bytemuck::cast_slice(pieces.next().unwrap_or_default());
             let sum = words.as_chunks::<8>().0.iter().fold([0_u64; 8], |mut sum, words| {
                 for i in 0..8 {
                     sum[i] ^= words[i];
@@ -135,29 +139,33 @@ fn plain_read(bytes: &[u8]) {
     }
 }
 
-fn matmul(ty: GgmlType, bytes: &[u8], size: usize, n_tokens: usize, exact: bool) {
+fn matmul(ty: GgmlType, bytes: &[u8], n_in: usize, n_tokens: usize, exact: bool) {
     let precision = if exact { "exact " } else { "" };
-    let name = format!("{precision}{ty} x{n_tokens} {} KB", size >> 10);
+    let place = if bytes.len() > SMALL {
+        format!(" memory, rows of {n_in}")
+    } else {
+        format!(" rows of {n_in}")
+    };
+    let name = format!("{precision}{ty} x{n_tokens}{place}");
     if !filter(&name) {
         return;
     }
-    let row_bytes = N_IN / ty.block_elements() * ty.block_bytes();
-    let n_rows = size / row_bytes;
+    let row_bytes = n_in / ty.block_elements() * ty.block_bytes();
+    let n_rows = bytes.len() / row_bytes;
     let mut bytes = bytes[..n_rows * row_bytes].to_vec();
     tame_scales(ty, &mut bytes);
-    let w = Weights { ty, bytes: &bytes, n_rows, n_in: N_IN };
-    let x: Vec<f32> = (0..N_IN * n_tokens).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.02).collect();
+    let x: Vec<f32> = (0..n_in * n_tokens).map(|i| ((i * 37 % 101) as f32 - 50.0) * 0.02).collect();
     let block = kernels::activation_format(ty).block().max(32);
     let mut qs = vec![0_i8; x.len()];
     let mut scales = vec![0.0; x.len() / block];
     let mut sums = vec![0_i16; x.len() / 16];
-    for (t, x) in x.chunks_exact(N_IN).enumerate() {
+    for (t, x) in x.chunks_exact(n_in).enumerate() {
         kernels::quantize_q8(
             x,
             block,
-            &mut qs[t * N_IN..][..N_IN],
-            &mut scales[t * N_IN / block..][..N_IN / block],
-            &mut sums[t * N_IN / 16..][..N_IN / 16],
+            &mut qs[t * n_in..][..n_in],
+            &mut scales[t * n_in / block..][..n_in / block],
+            &mut sums[t * n_in / 16..][..n_in / 16],
         );
     }
     let activations = if exact || kernels::activation_format(ty) == ActFormat::F32 {
@@ -165,9 +173,14 @@ fn matmul(ty: GgmlType, bytes: &[u8], size: usize, n_tokens: usize, exact: bool)
     } else {
         Activations::Q8(Q8 { block, qs: &qs, scales: &scales, sums: &sums })
     };
-    let mut scratch = vec![0.0; 4 * N_IN];
+    let mut scratch = vec![0.0; kernels::matmul_scratch(n_in)];
+    // Piece by piece: what is timed at once is short enough to be seldom interrupted.
+    let n_rows = n_rows.min(SMALL / row_bytes);
     let mut data = vec![0.0; n_rows * n_tokens];
-    report(&name, w.bytes.len(), n_rows * N_IN * n_tokens, || {
+    let mut pieces = bytes.chunks_exact(n_rows * row_bytes).cycle();
+    report(&name, n_rows * row_bytes, n_rows * n_in * n_tokens, || {
+        let Some(bytes) = pieces.next() else { return };
+        let w = Weights { ty, bytes, n_rows, n_in };
         let mut out = Out { data: &mut data, stride: n_rows, first_row: 0 };
         kernels::matmul(&w, &activations, n_tokens, &mut scratch, &mut out);
     });
@@ -195,28 +208,29 @@ fn tame_scales(ty: GgmlType, bytes: &mut [u8]) {
     }
 }
 
-/// The best of several runs, as GB/s of weights and thousand million multiplications a second.
+/// The lower quartile of many runs, as GB/s of weights and thousand million multiplications a second.
 fn report(name: &str, bytes: usize, products: usize, mut run: impl FnMut()) {
     if !filter(name) {
         return;
     }
-    let (mut best, mut spent, mut runs) = (f64::INFINITY, 0.0, 0);
-    while spent < 400.0 || runs < 20 {
+    let begin = now_ms();
+    let mut times = Vec::new();
+    while times.len() < 50 || now_ms() - begin < 500.0 {
         let start = now_ms();
-        let mut elapsed = 0.0;
         let mut turns = 0.0;
-        // Clocks of browsers are coarse: a run lasts at least 1 ms.
-        while elapsed < 1.0 {
+        let mut elapsed = 0.0;
+        // Clocks of browsers are coarse: a run lasts at least 0.2 ms.
+        while elapsed < 0.2 {
             run();
             turns += 1.0;
             elapsed = now_ms() - start;
         }
-        best = f64::min(best, elapsed / turns);
-        spent += elapsed;
-        runs += 1;
+        times.push(elapsed / turns);
     }
-    let (read, multiplied) = (bytes as f64 / best / 1e6, products as f64 / best / 1e6);
-    print(&format!("{name:20} {read:7.2} GB/s {multiplied:7.2} GMAC/s"));
+    times.sort_by(f64::total_cmp);
+    let time = times[times.len() / 4];
+    let (read, multiplied) = (bytes as f64 / time / 1e6, products as f64 / time / 1e6);
+    print(&format!("{name:34} {read:7.2} GB/s {multiplied:7.2} GMAC/s"));
 }
 
 fn random_bytes(n: usize) -> Vec<u8> {

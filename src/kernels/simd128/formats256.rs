@@ -8,6 +8,17 @@ use super::lanes::{load_at, load_from, splat_at};
 /// Scales or minima of the sub-blocks in 16 bits each: 16 in both vectors, or 8 in the first.
 pub(super) type Factors = [v128; 2];
 
+/// How [`rows256`](super::rows256) loads ahead.
+#[derive(Clone, Copy)]
+pub(super) enum Ahead {
+    /// The prefetcher follows the rows by itself.
+    Not,
+    /// A few bytes.
+    Spread,
+    /// Every cache line.
+    Lines,
+}
+
 /// A format with blocks of 256 elements and `N` bytes.
 pub(super) trait Format256<const N: usize> {
     /// Elements that share a scale: 16 or 32.
@@ -23,6 +34,9 @@ pub(super) trait Format256<const N: usize> {
     const HEAD_AT: usize;
     /// ... or in the upper half.
     const SCALE_IN_UPPER: bool;
+
+    /// How the next rows are loaded ahead of use: what measurements say.
+    const AHEAD: Ahead;
 
     /// Elements `64 part..64 part + 64`, in order.
     fn numbers(block: &[u8; N], part: usize) -> [v128; 4];
@@ -50,6 +64,7 @@ impl Format256<84> for Q2K {
     const MINIMA: bool = true;
     const HEAD_AT: usize = 80;
     const SCALE_IN_UPPER: bool = false;
+    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 84], part: usize) -> [v128; 4] {
@@ -70,17 +85,17 @@ impl Format256<110> for Q3K {
     const MINIMA: bool = false;
     const HEAD_AT: usize = 106;
     const SCALE_IN_UPPER: bool = true;
+    const AHEAD: Ahead = Ahead::Spread;
 
     #[inline(always)]
     fn numbers(block: &[u8; 110], part: usize) -> [v128; 4] {
         let [a, b, c, d] = two_bits(block, 32, part);
-        let high = [load_at::<0, 110>(block), load_at::<16, 110>(block)];
-        let third = |i: usize, bit: usize| bit_at(high[i], bit, 2);
+        let (low, high) = (load_at::<0, 110>(block), load_at::<16, 110>(block));
         [
-            v128_or(a, third(0, 2 * part)),
-            v128_or(b, third(1, 2 * part)),
-            v128_or(c, third(0, 2 * part + 1)),
-            v128_or(d, third(1, 2 * part + 1)),
+            v128_or(a, bit_at(low, 2 * part, 2)),
+            v128_or(b, bit_at(high, 2 * part, 2)),
+            v128_or(c, bit_at(low, 2 * part + 1, 2)),
+            v128_or(d, bit_at(high, 2 * part + 1, 2)),
         ]
     }
 
@@ -115,6 +130,7 @@ impl Format256<144> for Q4K {
     const MINIMA: bool = true;
     const HEAD_AT: usize = 0;
     const SCALE_IN_UPPER: bool = false;
+    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 144], part: usize) -> [v128; 4] {
@@ -134,17 +150,17 @@ impl Format256<176> for Q5K {
     const MINIMA: bool = true;
     const HEAD_AT: usize = 0;
     const SCALE_IN_UPPER: bool = false;
+    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 176], part: usize) -> [v128; 4] {
         let [a, b, c, d] = k4_nibbles(block, 48, part);
-        let high = [load_at::<16, 176>(block), load_at::<32, 176>(block)];
-        let fifth = |i: usize, bit: usize| bit_at(high[i], bit, 4);
+        let (low, high) = (load_at::<16, 176>(block), load_at::<32, 176>(block));
         [
-            v128_or(a, fifth(0, 2 * part)),
-            v128_or(b, fifth(1, 2 * part)),
-            v128_or(c, fifth(0, 2 * part + 1)),
-            v128_or(d, fifth(1, 2 * part + 1)),
+            v128_or(a, bit_at(low, 2 * part, 4)),
+            v128_or(b, bit_at(high, 2 * part, 4)),
+            v128_or(c, bit_at(low, 2 * part + 1, 4)),
+            v128_or(d, bit_at(high, 2 * part + 1, 4)),
         ]
     }
 
@@ -161,27 +177,12 @@ impl Format256<210> for Q6K {
     const MINIMA: bool = false;
     const HEAD_AT: usize = 206;
     const SCALE_IN_UPPER: bool = true;
+    const AHEAD: Ahead = Ahead::Lines;
 
     #[inline(always)]
     fn numbers(block: &[u8; 210], part: usize) -> [v128; 4] {
-        // Per 128 elements 64 bytes of low halves: those of the first 64 elements below those of the others.
-        let low = |i: usize| {
-            let x = load_from(block, 64 * (part / 2) + 16 * i);
-            if part.is_multiple_of(2) { nibbles(x)[0] } else { nibbles(x)[1] }
-        };
-        // And 32 bytes of upper bits, two for each 32 elements.
-        let high = |i: usize| {
-            let x = load_from(block, 128 + 32 * (part / 2) + 16 * (i % 2));
-            let two = u8x16_splat(0x30);
-            match 2 * (part % 2) + i / 2 {
-                0 => v128_and(u16x8_shl(x, 4), two),
-                1 => v128_and(u16x8_shl(x, 2), two),
-                2 => v128_and(x, two),
-                _ => v128_and(u16x8_shr(x, 2), two),
-            }
-        };
-        let number = |i: usize| v128_or(low(i), high(i));
-        [number(0), number(1), number(2), number(3)]
+        let x = q6_k(block, part, 0);
+        [x, q6_k(block, part, 1), q6_k(block, part, 2), q6_k(block, part, 3)]
     }
 
     #[inline(always)]
@@ -198,6 +199,7 @@ impl Format256<136> for Iq4Xs {
     const MINIMA: bool = false;
     const HEAD_AT: usize = 0;
     const SCALE_IN_UPPER: bool = false;
+    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 136], part: usize) -> [v128; 4] {
@@ -229,10 +231,14 @@ const NONE: Factors = [u64x2(0, 0); 2];
 fn two_bits<const N: usize>(block: &[u8; N], at: usize, part: usize) -> [v128; 4] {
     let at = at + 32 * (part / 2);
     let (x, y) = (load_from(block, at), load_from(block, at + 16));
-    let three = u8x16_splat(3);
     let shift = 4 * (part as u32 % 2);
-    let pick = |x, more: u32| v128_and(u16x8_shr(x, shift + more), three);
-    [pick(x, 0), pick(y, 0), pick(x, 2), pick(y, 2)]
+    [two_at(x, shift), two_at(y, shift), two_at(x, shift + 2), two_at(y, shift + 2)]
+}
+
+/// Bits `shift` and `shift + 1` of every byte.
+#[inline(always)]
+fn two_at(x: v128, shift: u32) -> v128 {
+    v128_and(u16x8_shr(x, shift), u8x16_splat(3))
 }
 
 /// Per 64 elements 32 bytes from `at` on: the low halves, then the high halves.
@@ -241,6 +247,22 @@ fn k4_nibbles<const N: usize>(block: &[u8; N], at: usize, part: usize) -> [v128;
     let [a, c] = nibbles(load_from(block, at + 32 * part));
     let [b, d] = nibbles(load_from(block, at + 32 * part + 16));
     [a, b, c, d]
+}
+
+/// Elements `64 part + 16 i..` of Q6_K. Per 128 elements there are 64 bytes of low halves, those of the first 64 elements
+/// below those of the others, and 32 bytes of upper bits, two for each 32 elements.
+#[inline(always)]
+fn q6_k(block: &[u8; 210], part: usize, i: usize) -> v128 {
+    let low = load_from(block, 64 * (part / 2) + 16 * i);
+    let low = nibbles(low)[part % 2];
+    let high = load_from(block, 128 + 32 * (part / 2) + 16 * (i % 2));
+    let high = match 2 * (part % 2) + i / 2 {
+        0 => u16x8_shl(high, 4),
+        1 => u16x8_shl(high, 2),
+        2 => high,
+        _ => u16x8_shr(high, 2),
+    };
+    v128_or(low, v128_and(high, u8x16_splat(0x30)))
 }
 
 /// Bit `bit` of every byte, moved to place `to`.

@@ -6,7 +6,8 @@
 use core::arch::wasm32::*;
 
 use super::active_bytes::{Bytes, signed_start};
-use super::formats256::{Factors, Format256};
+use super::ahead::{next_rows, touch, touch_lines};
+use super::formats256::{Ahead, Factors, Format256};
 use super::lanes::{gather_from, halves_high, halves_low, load_i8, load_i16, sums_i32};
 use crate::kernels::{Out, Q8, Weights};
 
@@ -50,12 +51,23 @@ pub(super) fn rows256<const N: usize, F: Format256<N>>(
         let mut acc = f32x4_splat(0.0);
         let weights = row(0).iter().zip(row(1)).zip(row(2).iter().zip(row(3)));
         let activations = xs.iter().zip(scales).zip(sums.iter().zip(starts.iter()));
-        for (((a, b), (c, d)), ((qs, scale), (sums, starts))) in weights.zip(activations) {
+        let next = next_rows(w, four);
+        let next = next.chunks_exact((next.len() / n_blocks).max(1));
+        let mut touched = 0;
+        for ((((a, b), (c, d)), ((qs, scale), (sums, starts))), next) in
+            weights.zip(activations).zip(next)
+        {
+            touched |= match F::AHEAD {
+                Ahead::Not => 0,
+                Ahead::Spread => touch::<7>(next),
+                Ahead::Lines => touch_lines(next),
+            };
             let sums = [load_i16(&sums[0]), load_i16(&sums[1])];
             let sums = if F::SUB == 16 { sums } else { pairs(sums) };
             let x = XBlock { qs, d: *scale, sums, starts: load_i16(starts) };
             acc = four_blocks::<N, F>([a, b, c, d], &x, acc);
         }
+        core::hint::black_box(touched);
         let acc = [
             f32x4_extract_lane::<0>(acc),
             f32x4_extract_lane::<1>(acc),
@@ -72,7 +84,8 @@ fn four_blocks<const N: usize, F: Format256<N>>(
     x: &XBlock<'_>,
     acc: v128,
 ) -> v128 {
-    let factors = blocks.map(F::factors);
+    let [a, b, c, d] = blocks;
+    let factors = [F::factors(a), F::factors(b), F::factors(c), F::factors(d)];
     let mut sums = [i32x4_splat(0); 4];
     for r in 0..4 {
         let [scales, _] = factors[r];
@@ -95,8 +108,13 @@ fn four_blocks<const N: usize, F: Format256<N>>(
     if !F::MINIMA {
         return acc;
     }
-    let [a, b, c, e] = factors.map(|[_, minima]| products::<N, F>(minima, x.sums));
-    let minimum = f32x4_convert_i32x4(sums_i32(a, b, c, e));
+    let minima = sums_i32(
+        products::<N, F>(factors[0][1], x.sums),
+        products::<N, F>(factors[1][1], x.sums),
+        products::<N, F>(factors[2][1], x.sums),
+        products::<N, F>(factors[3][1], x.sums),
+    );
+    let minimum = f32x4_convert_i32x4(minima);
     f32x4_sub(acc, f32x4_mul(minimum, f32x4_mul(halves_high(heads), d)))
 }
 
@@ -111,38 +129,46 @@ fn add_part<const N: usize, F: Format256<N>>(
 ) {
     let load = |i: usize| Bytes::new(load_i8(&x.qs[4 * part + i]));
     let x = [load(0), load(1), load(2), load(3)];
-    // Written out: a loop over rows that stays a loop keeps the sums in memory.
-    let [a, b, c, d] = blocks.map(|block| F::numbers(block, part));
-    sums[0] = i32x4_add(sums[0], part_of_row::<N, F>(a, &x, factors[0][0], part));
-    sums[1] = i32x4_add(sums[1], part_of_row::<N, F>(b, &x, factors[1][0], part));
-    sums[2] = i32x4_add(sums[2], part_of_row::<N, F>(c, &x, factors[2][0], part));
-    sums[3] = i32x4_add(sums[3], part_of_row::<N, F>(d, &x, factors[3][0], part));
+    // Written out: a loop over rows may stay a loop with the sums in memory, a closure may stay a call.
+    sums[0] = part_of_row::<N, F>(blocks[0], &x, factors[0][0], part, sums[0]);
+    sums[1] = part_of_row::<N, F>(blocks[1], &x, factors[1][0], part, sums[1]);
+    sums[2] = part_of_row::<N, F>(blocks[2], &x, factors[2][0], part, sums[2]);
+    sums[3] = part_of_row::<N, F>(blocks[3], &x, factors[3][0], part, sums[3]);
 }
 
 #[inline(always)]
 fn part_of_row<const N: usize, F: Format256<N>>(
-    [a, b, c, d]: [v128; 4],
+    block: &[u8; N],
     x: &[Bytes; 4],
     scales: Factors,
     part: usize,
+    sum: v128,
 ) -> v128 {
     let none = i32x4_splat(0);
+    let [a, b, c, d] = F::numbers(block, part);
     if F::SIGNED {
         let both = pair(scales, part);
         let first = x[1].dot_signed(b, x[0].dot_signed(a, none));
         let second = x[3].dot_signed(d, x[2].dot_signed(c, none));
         let first = i32x4_mul(first, i32x4_extend_low_i16x8(both));
-        return i32x4_add(first, i32x4_mul(second, i32x4_extend_high_i16x8(both)));
+        let second = i32x4_mul(second, i32x4_extend_high_i16x8(both));
+        return i32x4_add(sum, i32x4_add(first, second));
     }
-    let scaled = |first, second, scales| i32x4_dot_i16x8(i16x8_narrow_i32x4(first, second), scales);
     if F::SUB == 32 {
         let first = x[1].dot_unsigned(b, x[0].dot_unsigned(a, none));
         let second = x[3].dot_unsigned(d, x[2].dot_unsigned(c, none));
-        return scaled(first, second, pair(scales, part));
+        return i32x4_add(sum, scaled(first, second, pair(scales, part)));
     }
     let [a, b] = [x[0].dot_unsigned(a, none), x[1].dot_unsigned(b, none)];
     let [c, d] = [x[2].dot_unsigned(c, none), x[3].dot_unsigned(d, none)];
-    i32x4_add(scaled(a, b, pair(scales, 2 * part)), scaled(c, d, pair(scales, 2 * part + 1)))
+    let sum = i32x4_add(sum, scaled(a, b, pair(scales, 2 * part)));
+    i32x4_add(sum, scaled(c, d, pair(scales, 2 * part + 1)))
+}
+
+/// Two vectors of sums, each multiplied with its half of `factors` and added up.
+#[inline(always)]
+fn scaled(first: v128, second: v128, factors: v128) -> v128 {
+    i32x4_dot_i16x8(i16x8_narrow_i32x4(first, second), factors)
 }
 
 /// Products of scales or minima with sums of sub-blocks, spread over four lanes.
