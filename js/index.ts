@@ -27,4 +27,5 @@ export type {
   Refusal,
   SamplingOptions,
   Stats,
+  TokenLogprob,
 } from './options.js';

@@ -108,7 +108,7 @@ export interface SamplingOptions {
   mirostatEta?: number;
   /** Added to the logits of single tokens, by id; `-Infinity` bans one. */
   logitBias?: Readonly<Record<number, number>>;
-  /** Reports log-probabilities. */
+  /** Reports log-probabilities: of each token, and of this many likeliest ones in its place. */
   logprobs?: number;
 }
 
@@ -121,6 +121,12 @@ export interface GenerateOptions extends SamplingOptions {
 /** Why an answer ended: an end-of-generation token or a stop text, the token limit or the context, or the caller. */
 export type FinishReason = 'stop' | 'length' | 'abort';
 
+/** A token with the natural logarithm of its probability. */
+export interface TokenLogprob {
+  id: number;
+  logprob: number;
+}
+
 /** A piece of an answer. */
 export interface Chunk {
   /** Whole characters, never part of a stop text; empty while a character or a possible stop text is incomplete. */
@@ -129,6 +135,8 @@ export interface Chunk {
   id: number | null;
   /** Natural logarithm of the token's probability in the model's own distribution, when `logprobs` was asked for. */
   logprob: number | null;
+  /** The likeliest tokens in this place, likeliest first: as many as `logprobs` says, absent if that is 0. */
+  topLogprobs?: readonly TokenLogprob[];
   /** Set in the last piece only. */
   finishReason: FinishReason | null;
 }

@@ -1,7 +1,7 @@
 /** The worker's entry: answers the calls of `protocol.ts` with the wasm module. */
 
 import { INTERNAL_MESSAGE, SluiceError } from '../errors.js';
-import type { BuildName } from '../options.js';
+import type { BuildName, TokenLogprob } from '../options.js';
 import type { Calls, News, SourceSpec } from '../protocol.js';
 import { type Handlers, Server } from '../rpc-server.js';
 import type { Call, Session } from '../wasm/simd/sluice.js';
@@ -45,9 +45,10 @@ const handlers: Handlers<Calls> = {
     const engine = opened();
     const due = everyNow();
     const finishReason = await running(signal, (call) =>
-      engine.generate(prompt, options, call, (text, id, logprob) => {
+      engine.generate(prompt, options, call, (text, id, logprob, top) => {
         const stats = due() ? engine.stats() : null;
-        hold(call, item({ chunk: { text, id, logprob, finishReason: null }, stats }));
+        const chunk = { text, id, logprob, finishReason: null, ...(top && { topLogprobs: pairs(top) }) };
+        hold(call, item({ chunk, stats }));
       }),
     );
     void item({ chunk: { text: '', id: null, logprob: null, finishReason }, stats: engine.stats() });
@@ -114,6 +115,11 @@ async function running<T>(signal: AbortSignal, start: (call: Call) => Promise<T>
     // The call is left to the garbage collector: a late `proceed` must find it.
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** What the module gives one after the other: ids and log-probabilities. */
+function pairs(flat: Float64Array): TokenLogprob[] {
+  return Array.from({ length: flat.length / 2 }, (_, i) => ({ id: flat[2 * i] ?? 0, logprob: flat[2 * i + 1] ?? 0 }));
 }
 
 /** Holds the engine until the reader has caught up. */

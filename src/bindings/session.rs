@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use js_sys::{Float32Array, Function, Promise, Uint32Array};
+use js_sys::{Float32Array, Float64Array, Function, Promise, Uint32Array};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
 use wasm_bindgen_futures::future_to_promise;
 
@@ -16,7 +16,7 @@ use super::queue::Queue;
 use super::web_host::{JsHost, WebHost, device_bytes, linear_memory_bytes};
 use crate::error::{Error, ErrorKind};
 use crate::runtime::web::{JsSource, WebSource};
-use crate::runtime::{Engine, Prompt, Stats, WeightSource};
+use crate::runtime::{Chunk, Engine, Prompt, Stats, WeightSource};
 
 /// What the exports mean in TypeScript; paths as seen from the built module.
 #[wasm_bindgen(typescript_custom_section)]
@@ -67,7 +67,8 @@ pub struct Session {
 
 #[wasm_bindgen]
 impl Session {
-    /// Continues `prompt`, a text or a `Uint32Array` of ids; `on_chunk(text, id, logprob)` gets every piece.
+    /// Continues `prompt`, a text or a `Uint32Array` of ids; `on_chunk(text, id, logprob, top)` gets every piece;
+    /// `top` is id and log-probability of the likeliest tokens, one after the other, when some were asked for.
     /// Resolves to the reason why the answer ended.
     #[wasm_bindgen(unchecked_return_type = "Promise<FinishReason>")]
     pub fn generate(
@@ -76,7 +77,7 @@ impl Session {
         #[wasm_bindgen(unchecked_param_type = "SamplingOptions")] options: JsValue,
         call: &Call,
         #[wasm_bindgen(
-            unchecked_param_type = "(text: string, id: number | null, logprob: number | null) => void"
+            unchecked_param_type = "(text: string, id: number | null, logprob: number | null, top: Float64Array | null) => void"
         )]
         on_chunk: Function,
     ) -> Promise {
@@ -93,7 +94,9 @@ impl Session {
                         chunk.token.map_or((JsValue::NULL, JsValue::NULL), |sample| {
                             (sample.id.into(), sample.logprob.map_or(JsValue::NULL, JsValue::from))
                         });
-                    match on_chunk.call3(&JsValue::UNDEFINED, &chunk.text.into(), &id, &logprob) {
+                    let top = top_logprobs(chunk);
+                    let text = chunk.text.into();
+                    match on_chunk.call4(&JsValue::UNDEFINED, &text, &id, &logprob, &top) {
                         Ok(_) => ControlFlow::Continue(()),
                         Err(_) => ControlFlow::Break(()),
                     }
@@ -181,6 +184,15 @@ fn read_prompt(prompt: &JsValue) -> Result<Prompt, Error> {
     let ids = prompt.dyn_ref::<Uint32Array>().map(Uint32Array::to_vec);
     let wrong = || Error::new(ErrorKind::InvalidOption, "the prompt must be a text or token ids");
     ids.map(Prompt::Ids).ok_or_else(wrong)
+}
+
+/// Ids and log-probabilities of the likeliest tokens, one after the other; null when none were asked for.
+fn top_logprobs(chunk: &Chunk<'_>) -> JsValue {
+    if chunk.top_logprobs.is_empty() {
+        return JsValue::NULL;
+    }
+    let pairs = chunk.top_logprobs.iter().flat_map(|t| [f64::from(t.token), f64::from(t.logprob)]);
+    Float64Array::from(&pairs.collect::<Vec<_>>()[..]).into()
 }
 
 /// A seed for a call that gave none: JS shows whole numbers below 2^53.

@@ -10,7 +10,7 @@ use super::{Engine, stats::Stats};
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::LogitsWanted;
-use crate::sampler::{DryBreakers, Pieces, Sample, Sampler, SamplerConfig};
+use crate::sampler::{DryBreakers, Pieces, Sample, Sampler, SamplerConfig, TokenLogprob};
 use crate::tokenizer::Detokenizer;
 
 /// A piece of the answer: whole UTF-8, never part of a stop string.
@@ -20,6 +20,8 @@ pub struct Chunk<'a> {
     pub text: &'a str,
     /// The token of this chunk; `None` for text that was held back until the end.
     pub token: Option<&'a Sample>,
+    /// The likeliest tokens where this one was chosen, as many as were asked for.
+    pub top_logprobs: &'a [TokenLogprob],
 }
 
 /// Why generation ended, in the words of the OpenAI wire format and one more.
@@ -146,7 +148,9 @@ impl Engine {
             self.stats.generated_tokens += 1;
             self.stats.update_rates();
             let (shown, met) = self.stop.push(text.push(&self.tokenizer, sample.id));
-            let flow = on_chunk(&Chunk { text: shown, token: Some(&sample) }, &self.stats);
+            let top_logprobs = sampler.top_logprobs();
+            let chunk = Chunk { text: shown, token: Some(&sample), top_logprobs };
+            let flow = on_chunk(&chunk, &self.stats);
             if met {
                 return Ok(Finish { stopped_by: StoppedBy::StopString });
             }
@@ -176,14 +180,16 @@ impl Engine {
         let (shown, met) = self.stop.push(text.flush());
         if !shown.is_empty() {
             // The run is over: whether the caller wants more makes no difference.
-            let _ = on_chunk(&Chunk { text: shown, token: None }, &self.stats);
+            let chunk = Chunk { text: shown, token: None, top_logprobs: &[] };
+            let _ = on_chunk(&chunk, &self.stats);
         }
         if met {
             return;
         }
         let rest = self.stop.flush();
         if !rest.is_empty() {
-            let _ = on_chunk(&Chunk { text: rest, token: None }, &self.stats);
+            let chunk = Chunk { text: rest, token: None, top_logprobs: &[] };
+            let _ = on_chunk(&chunk, &self.stats);
         }
     }
 

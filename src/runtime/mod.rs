@@ -23,7 +23,7 @@ mod stop;
 
 pub use crate::model::{KvType, Precision};
 pub use crate::planner::{Letters, parse_size};
-pub use crate::sampler::SamplerConfig;
+pub use crate::sampler::{SamplerConfig, TokenLogprob};
 pub use crate::source::WeightSource;
 #[cfg(target_arch = "wasm32")]
 pub use crate::source::web;

@@ -379,16 +379,25 @@ test('a seed that is given decides, and one that is not differs', async () => {
 test('log-probabilities come when they are asked for', async () => {
   const session = await open();
   const logprobs: (number | null)[] = [];
-  for (const options of [{}, { logprobs: 0 }]) {
+  const likeliest: (Float64Array | null)[] = [];
+  for (const options of [{}, { logprobs: 0 }, { logprobs: 2 }]) {
     await session.generate(
       Uint32Array.of(1, 2, 3),
       { maxTokens: 1, temperature: 0, ...options },
       new wasm.Call(),
-      (_text, _id, logprob) => logprobs.push(logprob),
+      (_text, _id, logprob, top) => {
+        logprobs.push(logprob);
+        likeliest.push(top);
+      },
     );
   }
   assert.equal(logprobs[0], null);
   assert.ok(typeof logprobs[1] === 'number' && logprobs[1] < 0 && logprobs[1] > -5, String(logprobs[1]));
+  assert.deepEqual(likeliest.slice(0, 2), [null, null]);
+  const [id, first, other, second] = likeliest[2] ?? [];
+  assert.equal(likeliest[2]?.length, 4);
+  assert.equal(first, logprobs[2]);
+  assert.ok(other !== id && Number(second) < Number(first), String(likeliest[2]));
 });
 
 test('a source that fails or lies is an error of the call, not of the module', async () => {
