@@ -25,13 +25,15 @@ pub enum ErrorKind {
     ContextFull,
     /// Called in the wrong state.
     Misuse,
+    /// What was asked for could not be written.
+    OutputFailed,
     /// A bug of ours, or a trap.
     Internal,
 }
 
 impl ErrorKind {
     /// Every kind, in the order of the code list that JS is checked against.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::InvalidOption,
         Self::InvalidModel,
         Self::UnsupportedModel,
@@ -39,6 +41,7 @@ impl ErrorKind {
         Self::SourceFailed,
         Self::ContextFull,
         Self::Misuse,
+        Self::OutputFailed,
         Self::Internal,
     ];
 
@@ -53,6 +56,7 @@ impl ErrorKind {
             Self::SourceFailed => "source_failed",
             Self::ContextFull => "context_full",
             Self::Misuse => "misuse",
+            Self::OutputFailed => "output_failed",
             Self::Internal => "internal",
         }
     }

@@ -9,6 +9,7 @@ pub mod quant;
 
 pub mod gguf;
 pub mod kernels;
+pub mod team;
 pub mod tokenizer;
 
 pub mod model;

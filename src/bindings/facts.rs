@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_wasm_bindgen::Serializer;
 use wasm_bindgen::JsValue;
 
-use crate::runtime::{Engine, KvType, OpenConfig, PlanReport, Precision};
+use crate::runtime::{Engine, KvType, Layout, OpenConfig, PlanReport, Precision};
 
 /// Everything that stays as it is while the model is open.
 #[derive(Debug, Serialize)]
@@ -12,6 +12,7 @@ pub(super) struct Facts {
     pub(super) config: EffectiveConfig,
     pub(super) model: ModelFacts,
     pub(super) plan: PlanReport,
+    pub(super) layout: Layout,
 }
 
 /// `EffectiveConfig` of `js/options.ts`.
@@ -31,10 +32,13 @@ pub(super) struct EffectiveConfig {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelFacts {
     architecture: String,
+    kind: &'static str,
     name: Option<String>,
     layers: u32,
     vocabulary: u32,
+    width: u32,
     trained_context: u32,
+    chat_template: Option<&'static str>,
 }
 
 impl Facts {
@@ -62,12 +66,16 @@ impl Facts {
             },
             model: ModelFacts {
                 architecture: hparams.arch.clone(),
+                kind: engine.model().kind().name(),
                 name: name.ok().flatten().map(str::to_owned),
                 layers: hparams.n_layer,
                 vocabulary: hparams.n_vocab,
+                width: hparams.n_embd,
                 trained_context: hparams.n_ctx_train,
+                chat_template: engine.chat_template(),
             },
             plan: PlanReport::of(plan),
+            layout: Layout::of(engine),
         }
     }
 }

@@ -4,7 +4,9 @@
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::{JsCast, JsValue};
 
+use super::json::read_json;
 use crate::error::{Error, ErrorKind, Result};
+use crate::runtime::Json;
 
 /// How an option goes into a config: its name in JS, and what to do with its value.
 pub(super) type Field<C> = (&'static str, fn(&mut C, &Given) -> Result<()>);
@@ -80,6 +82,11 @@ impl Given {
         self.value.as_string()
     }
 
+    /// Plain data.
+    pub(super) fn json(&self) -> Result<Json> {
+        read_json(self.key, &self.value)
+    }
+
     /// A text or a list of texts.
     pub(super) fn texts(&self) -> Result<Vec<String>> {
         if let Some(text) = self.text() {
@@ -127,6 +134,9 @@ impl Given {
 
 fn unknown(key: &str, known: impl Iterator<Item = &'static str>) -> Error {
     let known: Vec<_> = known.collect();
-    let message = format!("unknown option '{key}'; there are: {}", known.join(", "));
+    let message = format!(
+        "unknown option '{key}'; the engine has {}; docs/api.md lists those of the page too",
+        known.join(", ")
+    );
     Error::new(ErrorKind::InvalidOption, message).with("key", key.to_owned())
 }

@@ -11,9 +11,10 @@ use super::facts::plain;
 use super::js_error::{halted_to_js, to_js};
 use super::options::open_config;
 use super::web_host::{JsHost, WebHost, device_bytes, linear_memory_bytes, now};
+use crate::error::{Error, ErrorKind};
 use crate::runtime::web::{JsSource, WebSource};
 use crate::runtime::{
-    Inspection, KernelRates, OpenConfig, Precision, Rates, WeightSource, measure,
+    Inspection, Kernel, KernelRates, OpenConfig, Precision, Rates, WeightSource, measure,
 };
 
 /// What the exports mean in TypeScript; paths as seen from the built module.
@@ -64,24 +65,25 @@ impl Inspected {
         plain(&self.inspection.card())
     }
 
-    /// A name for the kernel that [`Inspected::measure`] would time; undefined for a model that cannot run.
+    /// Names for the kernels that [`Inspected::measure`] would time; none for a model that cannot run.
     ///
     /// # Errors
     /// `invalid_option`.
-    pub fn kernel(
+    pub fn kernels(
         &self,
         #[wasm_bindgen(unchecked_param_type = "EngineOptions")] options: &JsValue,
-    ) -> Result<Option<String>, JsValue> {
+    ) -> Result<Vec<String>, JsValue> {
         let config = self.config(options)?;
         let precision = match config.precision {
             Precision::Fast => "fast",
             Precision::Exact => "exact",
         };
-        let kernel = self.inspection.main_kernel(&config).ok();
-        Ok(kernel.map(|kernel| format!("{} {} {precision}", kernel.ty.name(), kernel.n_in)))
+        let kernels = self.inspection.kernels(&config).unwrap_or_default();
+        let name = |kernel: &Kernel| format!("{} {} {precision}", kernel.ty.name(), kernel.n_in);
+        Ok(kernels.iter().map(name).collect())
     }
 
-    /// Times that kernel for at most about 100 ms.
+    /// Times the kernel of this index for at most about 300 ms.
     ///
     /// # Errors
     /// `invalid_option`, or why the model cannot run.
@@ -89,13 +91,19 @@ impl Inspected {
     pub fn measure(
         &self,
         #[wasm_bindgen(unchecked_param_type = "EngineOptions")] options: &JsValue,
+        index: usize,
     ) -> Result<JsValue, JsValue> {
         let config = self.config(options)?;
-        let kernel = self.inspection.main_kernel(&config).map_err(|error| to_js(&error))?;
-        Ok(plain(&measure(&kernel, config.precision, &now)))
+        let kernels = self.inspection.kernels(&config).map_err(|error| to_js(&error))?;
+        let Some(kernel) = kernels.get(index) else {
+            let message = format!("the model has no kernel {index} to measure");
+            return Err(to_js(&Error::new(ErrorKind::Misuse, message)));
+        };
+        Ok(plain(&measure(kernel, config.precision, &now)))
     }
 
-    /// How the model fits, and how fast it will be where the kernel's rates are given.
+    /// How the model fits, and how fast it will be where `rates` has two numbers for each kernel: weights per second when decoding and
+    /// in prefill.
     ///
     /// # Errors
     /// `invalid_option`.
@@ -103,19 +111,15 @@ impl Inspected {
     pub fn fit(
         &self,
         #[wasm_bindgen(unchecked_param_type = "EngineOptions")] options: &JsValue,
-        decode_weights_per_second: Option<f64>,
-        prefill_weights_per_second: Option<f64>,
+        rates: &[f64],
         storage_bytes_per_second: Option<f64>,
     ) -> Result<JsValue, JsValue> {
-        let kernel = decode_weights_per_second.zip(prefill_weights_per_second);
-        let rates = kernel.map(|(decode, prefill)| Rates {
-            kernel: KernelRates {
-                decode_weights_per_second: decode,
-                prefill_weights_per_second: prefill,
-            },
-            storage_bytes_per_second,
+        let kernels = rates.as_chunks().0.iter().map(|&[decode, prefill]| KernelRates {
+            decode_weights_per_second: decode,
+            prefill_weights_per_second: prefill,
         });
-        Ok(plain(&self.inspection.fit(&self.config(options)?, rates.as_ref())))
+        let rates = Rates { kernels: kernels.collect(), storage_bytes_per_second };
+        Ok(plain(&self.inspection.fit(&self.config(options)?, Some(&rates))))
     }
 }
 

@@ -5,7 +5,7 @@ use wasm_bindgen::JsValue;
 
 use super::given::{Field, Given, read};
 use crate::error::Result;
-use crate::runtime::{GenerateConfig, KvType, Letters, OpenConfig, Precision, parse_size};
+use crate::runtime::{GenerateConfig, KvType, Letters, OpenConfig, Precision, THREADS, parse_size};
 
 /// The config of `open`; `device_bytes` and `base_bytes` come from the host.
 pub(super) fn open_config(
@@ -13,8 +13,12 @@ pub(super) fn open_config(
     device_bytes: Option<u64>,
     base_bytes: u64,
 ) -> Result<OpenConfig> {
-    let mut config = OpenConfig { device_bytes, base_bytes, ..OpenConfig::default() };
+    let mut config =
+        OpenConfig { device_bytes, base_bytes, reads_beside: THREADS, ..OpenConfig::default() };
     read(options, OPEN, &mut config)?;
+    config.stack_bytes = u64::from(config.n_threads - 1) * STACK_BYTES;
+    let n_workers = u64::from(config.n_threads) + u64::from(THREADS); // one more reads
+    config.host_bytes = n_workers * WORKER_BYTES;
     config.validate()?;
     Ok(config)
 }
@@ -32,11 +36,12 @@ const OPEN: &[Field<OpenConfig>] = &[
     ("allLogits", |c, given| set(&mut c.all_logits, given.flag())),
     ("batch", |c, given| set(&mut c.n_batch, given.count().map(Some))),
     ("context", |c, given| set(&mut c.n_ctx, given.count().map(Some))),
+    ("embeddings", |c, given| set(&mut c.embeddings, given.flag())),
     ("force", |c, given| set(&mut c.force, given.flag())),
     ("kvType", |c, given| set(&mut c.kv, given.one_of(KV_TYPES).map(Some))),
     ("memory", |c, given| set(&mut c.budget_bytes, byte_size(given).map(Some))),
     ("precision", |c, given| set(&mut c.precision, given.one_of(PRECISIONS))),
-    ("threads", |_, given| threads(given)),
+    ("threads", |c, given| set(&mut c.n_threads, threads(given))),
 ];
 
 const GENERATE: &[Field<GenerateConfig>] = &[
@@ -77,7 +82,16 @@ const PRECISIONS: &[(&str, Precision)] = &[("fast", Precision::Fast), ("exact", 
 /// The largest whole number up to which JS has all of them.
 const MAX_SAFE: i64 = (1 << 53) - 1;
 
-fn set<T>(place: &mut T, value: Result<T>) -> Result<()> {
+/// What a compute worker takes: the stack that it is given (`STACK_BYTES` of `js/worker/wasm.ts`), and its thread-local values.
+const STACK_BYTES: u64 = (256 + 4) << 10;
+
+/// What a worker takes outside of linear memory: its heap, its instance of the module, what compiling left behind. Measured in
+/// Chromium (`scripts/measure/memory.mjs`), where a page then stays within its budget and 25 MB over a blank one.
+const WORKER_BYTES: u64 = 6 << 20;
+
+const MAX_THREADS: i64 = 64;
+
+pub(super) fn set<T>(place: &mut T, value: Result<T>) -> Result<()> {
     *place = value?;
     Ok(())
 }
@@ -94,11 +108,15 @@ fn byte_size(given: &Given) -> Result<u64> {
     }
 }
 
-fn threads(given: &Given) -> Result<()> {
-    if given.text().as_deref() == Some("auto") || given.number().is_ok_and(|n| n == 1.0) {
-        return Ok(());
-    }
-    Err(given.refused("'auto' or 1: this version computes in one thread"))
+/// How many is decided before the module starts: `auto` comes as a number where threads can be had, and a build without them
+/// has one whatever is asked.
+fn threads(given: &Given) -> Result<u32> {
+    let n = match given.text() {
+        Some(text) if text == "auto" => 1,
+        Some(_) => return Err(given.refused("'auto' or a number of threads")),
+        None => given.whole(1, MAX_THREADS)?,
+    };
+    Ok(if THREADS { u32::try_from(n).unwrap_or(1) } else { 1 })
 }
 
 fn logit_bias(given: &Given) -> Result<Vec<(u32, f32)>> {

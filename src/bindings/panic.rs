@@ -1,13 +1,12 @@
 //! What is kept of a panic: the place in the source. Its text stays here: it means nothing to a user and may hold theirs.
 
-use std::cell::RefCell;
 use std::panic;
+use std::sync::{Mutex, PoisonError};
 
 use wasm_bindgen::prelude::wasm_bindgen;
 
-thread_local! {
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
-}
+/// Of the first panic: with threads, those after it are its consequence.
+static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs once when the module starts.
 #[wasm_bindgen(start)]
@@ -15,7 +14,10 @@ pub fn start() {
     panic::set_hook(Box::new(|panicked| {
         let place =
             panicked.location().map(|at| format!("{}:{}", crate_path(at.file()), at.line()));
-        PLACE.set(place);
+        let mut first = PLACE.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.is_none() {
+            *first = place;
+        }
     }));
 }
 
@@ -23,7 +25,7 @@ pub fn start() {
 #[wasm_bindgen(js_name = panicPlace)]
 #[must_use]
 pub fn panic_place() -> Option<String> {
-    PLACE.with_borrow(Clone::clone)
+    PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// The path from its last `src` on: what is before it belongs to the machine that compiled it.

@@ -1,7 +1,7 @@
 //! `sluice inspect`: what a file is, and what it would take under a budget.
 
 use sluice::error::Result;
-use sluice::runtime::native::{NativeHost, block_on};
+use sluice::runtime::native::block_on;
 use sluice::runtime::{Inspection, OpenConfig};
 
 use super::open::{OpenArgs, never_aborted};
@@ -18,18 +18,18 @@ pub(crate) struct Args {
 
 /// Prints the verdict; tensor data is never read.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let host = NativeHost::new();
+    let host = args.open.host();
     let config = args.open.config(OpenConfig::default());
     let inspection =
         block_on(Inspection::read(args.open.source()?, &host)).map_err(never_aborted)?;
     let verdict = inspection.verdict(&config);
     if args.json {
-        super::say(&super::run::to_json(&verdict)?);
+        let _ = super::say(&super::run::to_json(&verdict)?)?;
         return Ok(());
     }
-    super::say(&verdict.text());
+    let _ = super::say(&verdict.text())?;
     if let Ok(plan) = inspection.plan(&config) {
-        super::say(plan.report().trim_end());
+        let _ = super::say(plan.report().trim_end())?;
     }
     Ok(())
 }

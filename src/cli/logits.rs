@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use sluice::TokenId;
 use sluice::error::Result;
 use sluice::runtime::OpenConfig;
-use sluice::runtime::native::{NativeHost, block_on};
+use sluice::runtime::native::block_on;
 
 use super::open::{OpenArgs, never_aborted};
 
@@ -26,12 +26,12 @@ pub(crate) struct Args {
 
 /// Writes the file.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let host = NativeHost::new();
+    let host = args.open.host();
     let config = OpenConfig { all_logits: true, ..OpenConfig::default() };
     let mut engine = args.open.open(config, &host)?;
     #[allow(clippy::disallowed_methods, reason = "the command writes where it is told")]
     let file = File::create(&args.out);
-    let fail = |error| super::io_error(&format!("cannot write {}", args.out.display()), &error);
+    let fail = |error| super::cannot_write(&args.out.display().to_string(), &error);
     let mut out = BufWriter::new(file.map_err(fail)?);
     let mut written = Ok(());
     let all = u32::MAX;

@@ -1,5 +1,6 @@
 //! Argument parsing and dispatch of the native command.
 
+mod embed;
 mod inspect;
 mod logits;
 mod make_model;
@@ -8,10 +9,12 @@ mod run;
 mod sampling;
 mod tokenize;
 
+use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use sluice::error::Error;
+use sluice::error::{Error, ErrorKind, Result};
 
 /// Runs large language models in the memory you choose.
 #[derive(Debug, Parser)]
@@ -30,6 +33,8 @@ enum Command {
     Inspect(inspect::Args),
     /// Encode JSON strings, one a line from standard input, into token ids
     Tokenize(tokenize::Args),
+    /// Print texts as vectors, a JSON list of numbers each
+    Embed(embed::Args),
     /// Write the logits of every position to a file (f32, little-endian)
     Logits(logits::Args),
     /// Write a model of a real one's size with random weights, to test memory and speed with
@@ -42,6 +47,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Tokenize(args) => tokenize::run(&args),
+        Command::Embed(args) => embed::run(&args),
         Command::Logits(args) => logits::run(&args),
         Command::MakeModel(args) => make_model::run(&args),
     };
@@ -59,13 +65,23 @@ fn complain(error: &Error) {
     eprintln!("sluice: {error} [{}]", error.code());
 }
 
-/// The kinds of failure of the terminal itself.
-fn io_error(what: &str, error: &std::io::Error) -> Error {
-    Error::new(sluice::error::ErrorKind::SourceFailed, format!("{what}: {error}"))
+/// The failure to write what the command was asked for.
+fn cannot_write(place: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::OutputFailed, format!("cannot write {place}: {error}"))
 }
 
-/// Prints one line of output.
-#[allow(clippy::print_stdout, reason = "the command's own output")]
-fn say(line: &str) {
-    println!("{line}");
+/// Prints one line of output; `Break` once nobody reads it any more.
+fn say(line: &str) -> Result<ControlFlow<()>> {
+    show(&format!("{line}\n"))
+}
+
+/// Prints text at once; `Break` once nobody reads it any more.
+fn show(text: &str) -> Result<ControlFlow<()>> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        // `sluice run … | head` is no failure of the command.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(cannot_write("standard output", &error)),
+    }
 }

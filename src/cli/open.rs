@@ -40,6 +40,9 @@ pub(crate) struct OpenArgs {
     /// Read through a memory map
     #[arg(long)]
     mmap: bool,
+    /// Threads that compute; they change no bit
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    threads: u32,
     /// One slot, no reading ahead
     #[arg(long)]
     no_async: bool,
@@ -72,6 +75,11 @@ impl OpenArgs {
         block_on(Engine::open(self.source()?, &config, host)).map_err(never_aborted)
     }
 
+    /// The host that the command runs on.
+    pub(crate) fn host(&self) -> NativeHost {
+        NativeHost::with_threads(self.threads)
+    }
+
     /// The files as a source.
     pub(crate) fn source(&self) -> Result<Rc<dyn WeightSource>> {
         open_source(&self.model, self.mmap)
@@ -98,6 +106,7 @@ impl OpenArgs {
                 ResidencyArg::F32 => Residency::F32,
             },
             prefetch: !self.no_async,
+            n_threads: self.threads,
             ..config
         }
     }

@@ -1,12 +1,11 @@
 //! `sluice run`: a prompt in, text out as it comes.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 
 use serde::Serialize;
 use sluice::TokenId;
 use sluice::error::{Error, ErrorKind, Result};
-use sluice::runtime::native::{NativeHost, block_on};
+use sluice::runtime::native::block_on;
 use sluice::runtime::{GenerateConfig, OpenConfig, PassProfile, ProfileSink, Prompt, Stats};
 
 use super::open::{OpenArgs, never_aborted};
@@ -56,22 +55,14 @@ struct Report<'a> {
 
 /// Generates.
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let host = NativeHost::new();
+    let prompt = args.prompt()?;
+    let host = args.open.host();
     let mut engine = args.open.open(OpenConfig::default(), &host)?;
     if args.open.has_budget() && !args.json {
-        super::say(engine.plan().report().trim_end());
+        let _ = super::say(engine.plan().report().trim_end())?;
     }
-    let prompt = match (&args.prompt, &args.ids) {
-        (Some(text), _) => Prompt::Text(text.clone()),
-        (None, Some(ids)) => Prompt::Ids(ids.clone()),
-        (None, None) => {
-            return Err(Error::new(
-                ErrorKind::InvalidOption,
-                "give a prompt with -p TEXT or --ids 1,2,3",
-            ));
-        }
-    };
     let (mut ids, mut text) = (Vec::new(), String::new());
+    let mut printed = Ok(ControlFlow::Continue(()));
     let mut printer = Printer;
     let sink = args.profile.then_some(&mut printer as &mut dyn ProfileSink);
     let finish =
@@ -81,21 +72,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
             text.push_str(chunk.text);
             if !args.json {
-                show(chunk.text);
+                printed = super::show(chunk.text);
             }
-            ControlFlow::Continue(())
+            match printed {
+                Ok(flow) => flow,
+                Err(_) => ControlFlow::Break(()),
+            }
         }))
         .map_err(never_aborted)?;
-    if args.json {
+    let _ = printed?;
+    let _ = if args.json {
         let finish_reason = finish.stopped_by.reason().name();
-        super::say(&to_json(&Report { ids, text, finish_reason, stats: engine.stats() })?);
+        super::say(&to_json(&Report { ids, text, finish_reason, stats: engine.stats() })?)?
     } else {
-        super::say("");
-    }
+        super::say("")?
+    };
     Ok(())
 }
 
 impl Args {
+    fn prompt(&self) -> Result<Prompt> {
+        match (&self.prompt, &self.ids) {
+            (Some(text), _) => Ok(Prompt::Text(text.clone())),
+            (None, Some(ids)) => Ok(Prompt::Ids(ids.clone())),
+            (None, None) => Err(Error::new(
+                ErrorKind::InvalidOption,
+                "give a prompt with -p TEXT or --ids 1,2,3",
+            )),
+        }
+    }
+
     fn config(&self) -> GenerateConfig {
         let config = GenerateConfig {
             max_tokens: self.n,
@@ -132,11 +138,4 @@ impl ProfileSink for Printer {
 pub(crate) fn to_json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::new(ErrorKind::Internal, format!("cannot write JSON: {error}")))
-}
-
-#[allow(clippy::print_stdout, reason = "the command's own output")]
-fn show(text: &str) {
-    print!("{text}");
-    // A closed pipe ends the text, not the run.
-    let _ = std::io::stdout().flush();
 }

@@ -8,7 +8,7 @@ use sluice::runtime::GenerateConfig;
 #[command(next_help_heading = "Sampling (docs/sampling.md)")]
 pub(crate) struct SamplingArgs {
     /// Always take the likeliest token
-    #[arg(long)]
+    #[arg(long, conflicts_with = "temperature")]
     greedy: bool,
     /// Start of the random numbers
     #[arg(long, value_name = "N")]

@@ -45,7 +45,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let source = open_source(&args.model, false)?;
     let tokenizer = block_on(read_tokenizer(source, &NativeHost::new())).map_err(never_aborted)?;
     for (index, line) in std::io::stdin().lock().lines().enumerate() {
-        let line = line.map_err(|error| super::io_error("cannot read standard input", &error))?;
+        let line = line.map_err(|error| {
+            Error::new(ErrorKind::SourceFailed, format!("cannot read standard input: {error}"))
+        })?;
         if line.trim().is_empty() {
             continue;
         }
@@ -57,7 +59,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         })?;
         let ids = tokenizer.encode(&text, !args.no_bos, args.parse_special)?;
         let text = String::from_utf8_lossy(&tokenizer.decode(&ids, true)).into_owned();
-        super::say(&super::run::to_json(&Line { ids, text })?);
+        if super::say(&super::run::to_json(&Line { ids, text })?)?.is_break() {
+            break;
+        }
     }
     Ok(())
 }

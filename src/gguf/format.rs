@@ -92,10 +92,7 @@ mod tests {
     fn the_first_four_bytes_decide() {
         assert_eq!(Format::detect(b"GGUF").unwrap(), Format::Gguf);
         assert_eq!(Format::detect(b"LLMW\x01").unwrap(), Format::Llmw);
-        assert!(
-            message(b"GGU").starts_with("the file starts with the bytes")
-                || message(b"GGU").contains("'GGU'")
-        );
+        assert!(message(b"GGU").contains("'GGU'"), "{}", message(b"GGU"));
         assert!(
             message(b"\x00\x01\x02\x03")
                 .contains("the bytes 00 01 02 03: neither 'GGUF' nor 'LLMW'")

@@ -65,6 +65,13 @@ impl<S: FnMut(&[u8]) -> Result<()>> ModelWriter<S> {
         Ok(writer)
     }
 
+    /// Bytes of the finished file.
+    #[must_use]
+    pub fn file_bytes(&self) -> u64 {
+        let end = self.places.first().map_or(self.position, |(_, end)| *end);
+        end.next_multiple_of(self.alignment)
+    }
+
     /// Writes the next bytes of tensor data. A piece may hold parts of several tensors, without padding.
     ///
     /// # Errors

@@ -139,10 +139,15 @@ pub fn layer_norm(
     out: &mut [f32],
 ) {
     assert_eq!(x.len(), out.len(), "room for the result");
+    out.copy_from_slice(x);
+    layer_norm_assign(out, weight, bias, eps);
+}
+
+/// [`layer_norm`] in place.
+pub fn layer_norm_assign(x: &mut [f32], weight: Option<&[f32]>, bias: Option<&[f32]>, eps: f32) {
     assert!(weight.is_none_or(|w| w.len() == x.len()), "a weight per element");
     assert!(bias.is_none_or(|b| b.len() == x.len()), "a bias per element");
-    out.copy_from_slice(x);
-    active::layer_norm(out, weight, bias, eps);
+    active::layer_norm(x, weight, bias, eps);
 }
 
 /// `x += y`.

@@ -91,13 +91,13 @@ impl Future for Wait {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // With none under way whatever ends is another reader's, and not to be taken from it.
+        if self.inbox.n_in_flight.get() == 0 {
+            return Poll::Ready(());
+        }
         // The waker goes first: a read that ends between the two lines is then in the queue or wakes us.
         self.source.wake_on_completion(context.waker());
         self.inbox.collect(&*self.source);
-        if self.inbox.ended.borrow().is_empty() && self.inbox.n_in_flight.get() > 0 {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
+        if self.inbox.ended.borrow().is_empty() { Poll::Pending } else { Poll::Ready(()) }
     }
 }

@@ -268,6 +268,22 @@ impl Loader {
         self.io.wait()
     }
 
+    /// Waits for a read that is about to end, where that is quicker than [`Loader::wait`]; returns soon in any case.
+    pub fn block(&self) {
+        self.io.source.block();
+    }
+
+    /// Whether another thread is at a read now.
+    pub fn is_reading(&mut self) -> bool {
+        self.settle();
+        self.io.n_in_flight() > 0
+    }
+
+    /// A future that is ready when a read has ended; `None` when none is under way, so that others may read from the source.
+    pub fn reads_under_way(&mut self) -> Option<Wait> {
+        self.is_reading().then(|| self.io.wait())
+    }
+
     /// Reads on at the residents; true when all are there. Between calls await [`Loader::wait`].
     ///
     /// # Errors
@@ -325,7 +341,8 @@ fn check_files(header: &Header, source: &dyn WeightSource) -> Result<()> {
             format!("file {file} is cut off: it has {bytes} bytes, its tensors need {needed}");
         return Err(Error::new(ErrorKind::InvalidModel, message)
             .with("file", u64::from(file))
-            .with("bytes", bytes));
+            .with("needed_bytes", needed)
+            .with("available_bytes", bytes));
     }
     Ok(())
 }

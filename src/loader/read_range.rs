@@ -131,6 +131,12 @@ impl Places for Buffer {
         write(place);
         true
     }
+
+    fn lend(&self, ticket: Ticket, len: usize) -> Option<usize> {
+        let mut bytes = self.bytes.try_borrow_mut().ok()?;
+        let lent = ticket == self.ticket && len <= bytes.len();
+        lent.then(|| bytes.as_mut_ptr().addr())
+    }
 }
 
 /// Reads under way at a time: enough to hide the latency of a network.

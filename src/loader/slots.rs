@@ -111,6 +111,20 @@ impl Slots {
     }
 }
 
+impl Slots {
+    /// Where `len` bytes from `at` on lie that the reader of `ticket` may fill: the region and the first byte in it.
+    fn place(&self, ticket: Ticket, at: usize, len: usize) -> Option<(&Region, usize)> {
+        let window = self.windows.get(ticket.slot as usize)?.get();
+        if !window.open || window.generation != ticket.generation {
+            return None;
+        }
+        let Span { region, start, len: room } = window.span;
+        at.checked_add(len).filter(|end| *end <= room)?;
+        let region = &self.regions[region as usize];
+        (start + at + len <= region.len).then_some((region, start + at))
+    }
+}
+
 impl Places for Slots {
     fn fill(
         &self,
@@ -119,24 +133,16 @@ impl Places for Slots {
         len: usize,
         write: &mut dyn FnMut(&mut [u8]),
     ) -> bool {
-        let Some(window) = self.windows.get(ticket.slot as usize).map(Cell::get) else {
-            return false;
-        };
-        if !window.open || window.generation != ticket.generation {
-            return false;
-        }
-        let Span { region, start, len: room } = window.span;
-        if at.checked_add(len).is_none_or(|end| end > room) {
-            return false;
-        }
-        let region = &self.regions[region as usize];
-        let start = start + at;
-        if start + len > region.len {
-            return false;
-        }
+        let Some((region, start)) = self.place(ticket, at, len) else { return false };
         // A region that is lent out is being computed on: refusing ends the read with an error, writing would be a race.
         let Ok(mut lines) = region.lines.try_borrow_mut() else { return false };
         write(&mut bytemuck::cast_slice_mut(&mut lines)[start..start + len]);
         true
+    }
+
+    fn lend(&self, ticket: Ticket, len: usize) -> Option<usize> {
+        let (region, start) = self.place(ticket, 0, len)?;
+        let mut lines = region.lines.try_borrow_mut().ok()?;
+        Some(lines.as_mut_ptr().addr() + start)
     }
 }

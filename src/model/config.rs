@@ -20,6 +20,37 @@ pub enum Precision {
     Exact,
 }
 
+/// What a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// Each token sees those before it; the head says which comes next.
+    Decoder,
+    /// Each token sees all others of its text, and nothing comes next: it makes embeddings.
+    Encoder,
+}
+
+impl ModelKind {
+    /// Its name for programs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Decoder => "decoder",
+            Self::Encoder => "encoder",
+        }
+    }
+}
+
+/// How the vectors of a text's tokens become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pooling {
+    /// Their mean.
+    Mean,
+    /// That of the last token.
+    Last,
+    /// That of the first token.
+    Cls,
+}
+
 /// The size of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
@@ -53,6 +84,16 @@ pub enum LogitsWanted {
     Last,
     /// Every one.
     All,
+    /// None, but what the head would have got for every position: [`super::State::hidden`].
+    Hidden,
+}
+
+impl LogitsWanted {
+    /// Whether the weights of the head are used.
+    #[must_use]
+    pub fn uses_head(self) -> bool {
+        matches!(self, Self::Last | Self::All)
+    }
 }
 
 /// What one step of a pass may take, so that a caller sees an abort and an event loop gets its turn. The bounds change no

@@ -3,7 +3,7 @@
 
 use super::config::Precision;
 use super::failure::ModelFailure;
-use super::hparams::{Hparams, RopeHparams, RopeScaling};
+use super::hparams::{Hparams, LAYER_NORM_EPS, RMS_EPS, RopeHparams, RopeScaling};
 use super::kv_cache::KvLayer;
 use super::program::{
     Buf, MAX_PARTS, Op, Part, Program, Projection, RopeId, Rows, Scope, Step, VectorId,
@@ -26,6 +26,8 @@ pub(crate) struct Vector {
     pub(crate) len: u32,
     /// Whether its values divide.
     pub(crate) divides: bool,
+    /// Where in the pass it is first used, as [`Step`] counts.
+    pub(crate) stage: u32,
 }
 
 /// Whether a tensor can be absent.
@@ -121,11 +123,7 @@ impl<'a> Emitter<'a> {
             Op::ExpertIn { .. } => self.rounded = None,
             _ => {}
         }
-        let stage = match self.phase {
-            Phase::Open | Phase::Embed => 0,
-            Phase::Layer(layer) => layer + 1,
-            Phase::Head => self.hp.n_layer + 1,
-        };
+        let stage = self.stage();
         let rounded = self.rounded;
         let forget = |buf: Buf| rounded.is_some_and(|(input, _)| input.memory() == buf.memory());
         if op.outputs().into_iter().flatten().any(|(buf, _)| forget(buf)) {
@@ -139,9 +137,27 @@ impl<'a> Emitter<'a> {
         self.program.steps.push(Step { op, stage, scope });
     }
 
+    fn stage(&self) -> u32 {
+        match self.phase {
+            Phase::Open | Phase::Embed => 0,
+            Phase::Layer(layer) => layer + 1,
+            Phase::Head => self.hp.n_layer + 1,
+        }
+    }
+
     /// A tensor that is read once and kept as f32.
     pub(crate) fn vector(&mut self, name: &str, shape: &[u32]) -> Result<VectorId> {
         let tensor = self.tensors.require(name, shape)?;
+        Ok(self.keep(name, &tensor))
+    }
+
+    /// The first row of a tensor of rows, read once and kept as f32.
+    pub(crate) fn first_row(&mut self, name: &str, shape: &[u32]) -> Result<VectorId> {
+        let tensor = self.tensors.require(name, shape)?;
+        Ok(self.keep(name, &Tensor { n_rows: 1, ..tensor }))
+    }
+
+    fn keep(&mut self, name: &str, tensor: &Tensor) -> VectorId {
         self.open_uses.push(Use {
             tensor: tensor.index,
             first_row: 0,
@@ -151,8 +167,9 @@ impl<'a> Emitter<'a> {
             deferred: false,
         });
         let len = tensor.n_in.saturating_mul(tensor.n_rows);
-        self.vectors.push(Vector { name: name.into(), ty: tensor.ty, len, divides: false });
-        Ok(VectorId(index_of_last(&self.vectors)))
+        let stage = self.stage();
+        self.vectors.push(Vector { name: name.into(), ty: tensor.ty, len, divides: false, stage });
+        VectorId(index_of_last(&self.vectors))
     }
 
     /// The rotary embedding that the file describes, factors in tensors included.
@@ -292,7 +309,7 @@ impl<'a> Emitter<'a> {
     ) -> Result<()> {
         if presence == Presence::Required || self.tensors.has(name) {
             let vector = self.vector(name, &[width])?;
-            self.push(Op::Bias { buf, vector, width });
+            self.push(Op::Bias { buf, vector, at: 0, width });
         }
         Ok(())
     }
@@ -306,7 +323,23 @@ impl<'a> Emitter<'a> {
         width: u32,
     ) -> Result<()> {
         let weight = self.vector(name, &[width])?;
-        self.push(Op::RmsNorm { input, output, weight, width, groups: 1, eps: self.hp.rms_eps });
+        let eps = self.rms_eps()?;
+        self.push(Op::RmsNorm { input, output, weight, width, groups: 1, eps });
+        Ok(())
+    }
+
+    /// Epsilon of the RMS norms, which a model that has any must name.
+    pub(crate) fn rms_eps(&self) -> Result<f32> {
+        self.hp.require(RMS_EPS, self.hp.rms_eps)
+    }
+
+    /// Layer norm of whole rows: `name.weight` and `name.bias`.
+    pub(crate) fn layer_norm(&mut self, name: &str, input: Buf, output: Buf) -> Result<()> {
+        let (width, eps) =
+            (self.hp.n_embd, self.hp.require(LAYER_NORM_EPS, self.hp.layer_norm_eps)?);
+        let weight = self.vector(&format!("{name}.weight"), &[width])?;
+        let bias = self.vector(&format!("{name}.bias"), &[width])?;
+        self.push(Op::LayerNorm { input, output, weight, bias, width, eps });
         Ok(())
     }
 }

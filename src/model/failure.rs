@@ -11,6 +11,10 @@ pub(crate) enum ModelFailure {
     MissingKey { key: String },
     #[error("metadata key '{key}' is {found}: {why}")]
     KeyValue { key: String, found: String, why: &'static str },
+    #[error(
+        "metadata key 'tokenizer.ggml.tokens' has {n_tokens} tokens, but token_embd.weight has {n_rows} rows"
+    )]
+    VocabularySize { n_tokens: usize, n_rows: u32 },
     #[error("metadata key '{key}' is {found}, which is not supported: {why}")]
     KeyUnsupported { key: String, found: String, why: &'static str },
     #[error("tensor {name} is missing")]
@@ -59,6 +63,7 @@ impl From<ModelFailure> for Error {
             | F::TensorSize { name, .. }
             | F::UnknownTensor { name, .. }
             | F::TensorValue { name, .. } => error.with("tensor", name),
+            F::VocabularySize { .. } => error.with("key", "tokenizer.ggml.tokens"),
             F::KvBlocks { .. } => error.with("key", "kvType"),
         }
     }

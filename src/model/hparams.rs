@@ -2,6 +2,7 @@
 //!
 //! It checks each value by itself and those that must agree with each other; tensors are checked where they are used.
 
+use super::config::{ModelKind, Pooling};
 use super::failure::ModelFailure;
 use super::keys::Keys;
 use crate::error::Result;
@@ -29,7 +30,15 @@ pub struct Hparams {
     /// Width of the feed-forward network.
     pub n_ff: u32,
     /// Epsilon of the RMS norms.
-    pub rms_eps: f32,
+    pub rms_eps: Option<f32>,
+    /// Epsilon of norms that take the mean off as well.
+    pub layer_norm_eps: Option<f32>,
+    /// Whether a token sees only those before it, where the file says so.
+    pub causal: Option<bool>,
+    /// Kinds of tokens that have an embedding, the first of a pair of texts and the second; 0 where the file has none.
+    pub n_token_types: u32,
+    /// How the model's makers pool the vectors of a text, where the file says so.
+    pub pooling: Option<Pooling>,
     /// Rotary embedding.
     pub rope: RopeHparams,
     /// Sliding window: token i sees token j when `i - j < n_window`.
@@ -113,6 +122,17 @@ pub struct ExpertHparams {
 }
 
 impl Hparams {
+    /// Whether the vocabulary and the embedding table are of one size.
+    ///
+    /// # Errors
+    /// `invalid_model` with both sizes.
+    pub(crate) fn check_vocabulary(&self, n_tokens: usize) -> Result<()> {
+        if n_tokens == self.n_vocab as usize {
+            return Ok(());
+        }
+        Err(ModelFailure::VocabularySize { n_tokens, n_rows: self.n_vocab }.into())
+    }
+
     /// Reads and checks the metadata of a header.
     pub(crate) fn read(header: &Header) -> Result<Self> {
         let keys = Keys::new(&header.metadata)?;
@@ -131,14 +151,6 @@ impl Hparams {
             return Err(keys.bad(HEAD_COUNT_KV, &n_head_kv.to_string(), why));
         }
         let head_dim = head_dim(&keys, n_embd, n_head)?;
-        if keys.flag("attention.causal")? == Some(false) {
-            let why = "attention looks back only";
-            return Err(keys.unsupported("attention.causal", "false", why));
-        }
-        let rms_eps = keys.required(RMS_EPS, keys.number(RMS_EPS)?)?;
-        if rms_eps < 0.0 {
-            return Err(keys.bad(RMS_EPS, &rms_eps.to_string(), "it must not be negative"));
-        }
         Ok(Self {
             arch: keys.arch().to_owned(),
             n_vocab: n_vocab(&keys, header)?,
@@ -149,7 +161,11 @@ impl Hparams {
             n_head_kv,
             head_dim,
             n_ff,
-            rms_eps,
+            rms_eps: keys.not_negative(RMS_EPS)?,
+            layer_norm_eps: keys.not_negative(LAYER_NORM_EPS)?,
+            causal: keys.flag(CAUSAL)?,
+            n_token_types: header.metadata.get_u32(TOKEN_TYPES)?.unwrap_or(0),
+            pooling: pooling(&keys)?,
             rope: RopeHparams::read(&keys, head_dim, n_ctx_train)?,
             n_window: keys.whole("attention.sliding_window", u32::MAX)?.filter(|&n| n > 0),
             window_layers: WindowLayers::read(&keys, n_layer)?,
@@ -161,6 +177,25 @@ impl Hparams {
             logit_scale: keys.scale("logit_scale")?,
             experts: ExpertHparams::read(&keys, n_ff)?,
         })
+    }
+
+    /// Refuses attention that looks the other way than `kind` does.
+    pub(crate) fn require_direction(
+        &self,
+        kind: ModelKind,
+    ) -> core::result::Result<(), ModelFailure> {
+        let (causal, why) = match kind {
+            ModelKind::Decoder => (true, "attention looks back only"),
+            ModelKind::Encoder => (false, "attention of this architecture looks both ways"),
+        };
+        match self.causal.filter(|&found| found != causal) {
+            None => Ok(()),
+            Some(found) => Err(ModelFailure::KeyUnsupported {
+                key: format!("{}.{CAUSAL}", self.arch),
+                found: found.to_string(),
+                why,
+            }),
+        }
     }
 
     /// Refuses a RoPE base of its own for windowed layers, where the architecture has none.
@@ -320,6 +355,21 @@ fn head_dim(keys: &Keys<'_>, n_embd: u32, n_head: u32) -> Result<u32> {
     Ok(head_dim)
 }
 
+/// How llama.cpp numbers the ways of pooling. 0 leaves it to the caller.
+fn pooling(keys: &Keys<'_>) -> Result<Option<Pooling>> {
+    let name = "pooling_type";
+    match keys.whole(name, u32::MAX)? {
+        None | Some(0) => Ok(None),
+        Some(1) => Ok(Some(Pooling::Mean)),
+        Some(2) => Ok(Some(Pooling::Cls)),
+        Some(3) => Ok(Some(Pooling::Last)),
+        Some(other) => {
+            let why = "a vector is made by mean, cls or last; models that rank are not computed";
+            Err(keys.unsupported(name, &other.to_string(), why))
+        }
+    }
+}
+
 /// The rows of the embedding table, which the vocabulary in the file must agree with.
 fn n_vocab(keys: &Keys<'_>, header: &Header) -> Result<u32> {
     let name = "token_embd.weight";
@@ -347,7 +397,10 @@ pub(crate) fn architecture(metadata: &Metadata) -> Result<&str> {
 
 const HEAD_COUNT: &str = "attention.head_count";
 const HEAD_COUNT_KV: &str = "attention.head_count_kv";
-const RMS_EPS: &str = "attention.layer_norm_rms_epsilon";
+pub(crate) const RMS_EPS: &str = "attention.layer_norm_rms_epsilon";
+pub(crate) const LAYER_NORM_EPS: &str = "attention.layer_norm_epsilon";
+const CAUSAL: &str = "attention.causal";
+const TOKEN_TYPES: &str = "tokenizer.ggml.token_type_count";
 
 // Sizes far beyond any model. They keep every product of two of them inside 64 bits, and every width inside 32.
 const MAX_LAYERS: u32 = 1 << 12;

@@ -90,12 +90,17 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A finite number above zero that files also switch off by writing 0.
-    pub(crate) fn scale(&self, name: &str) -> Result<Option<f32>> {
+    /// A finite number of at least zero.
+    pub(crate) fn not_negative(&self, name: &str) -> Result<Option<f32>> {
         match self.number(name)? {
             Some(x) if x < 0.0 => Err(self.bad(name, &x.to_string(), "it must not be negative")),
-            other => Ok(other.filter(|&x| x != 0.0)),
+            other => Ok(other),
         }
+    }
+
+    /// A finite number above zero that files also switch off by writing 0.
+    pub(crate) fn scale(&self, name: &str) -> Result<Option<f32>> {
+        Ok(self.not_negative(name)?.filter(|&x| x != 0.0))
     }
 
     /// A truth value.
@@ -108,11 +113,19 @@ impl<'a> Keys<'a> {
         self.metadata.get_str(&self.key(name))
     }
 
-    /// Tokens of the vocabulary and the key that says so: the length of the list, or `ARCH.vocab_size` where there is none.
+    /// Tokens of the vocabulary and the key that says so: the length of the list, or `ARCH.vocab_size` where ids have no texts.
+    /// Beside a list that key counts for nothing, as in llama.cpp; a list that the tokenizer has taken out is the tokenizer's to
+    /// compare.
     pub(crate) fn n_vocab(&self) -> Result<Option<(String, u64)>> {
         let key = "tokenizer.ggml.tokens";
         if let Some(tokens) = self.metadata.get_strings(key)? {
             return Ok(Some((key.to_owned(), tokens.len() as u64)));
+        }
+        if !matches!(
+            self.metadata.get_str("tokenizer.ggml.model")?,
+            None | Some("none" | "no_vocab")
+        ) {
+            return Ok(None);
         }
         Ok(self.whole("vocab_size", u32::MAX)?.map(|n| (self.key("vocab_size"), u64::from(n))))
     }

@@ -3,6 +3,8 @@
 //! The memory of a full context is taken when the session begins and not touched before it is used: a layer grows page
 //! by page inside what it has. A layer with a sliding window keeps its window and one chunk, and no more.
 
+use core::ops::Range;
+
 use super::KvType;
 use super::config::Shape;
 use crate::error::{Error, ErrorKind, Result};
@@ -49,6 +51,11 @@ impl KvLayer {
     /// First position that the token at `pos` sees.
     pub(crate) fn first_seen(&self, pos: u32) -> u32 {
         self.window.map_or(0, |window| (pos + 1).saturating_sub(window))
+    }
+
+    /// Positions that the token at `pos` sees.
+    pub(crate) fn span(&self, pos: u32) -> Range<usize> {
+        self.first_seen(pos) as usize..pos as usize + 1
     }
 }
 

@@ -22,7 +22,9 @@ mod kv_cache;
 mod rope;
 mod state;
 
-pub use config::{LogitsWanted, ModelConfig, ModelMemory, Precision, Shape, StepBounds};
+pub use config::{
+    LogitsWanted, ModelConfig, ModelKind, ModelMemory, Pooling, Precision, Shape, StepBounds,
+};
 pub use hparams::{ExpertHparams, Hparams, RopeHparams, RopeScaling, WindowLayers};
 pub use kv_type::KvType;
 pub use state::{Fed, Need, State};
@@ -40,6 +42,7 @@ use program::{Program, Step};
 #[derive(Debug)]
 pub struct Model {
     hparams: Hparams,
+    kind: ModelKind,
     config: ModelConfig,
     program: Program,
     uses: Vec<Use>,
@@ -47,6 +50,8 @@ pub struct Model {
     kept: Vec<Vector>,
     /// Their values; empty until they are given.
     vectors: Vec<Vec<f32>>,
+    /// Not all vectors are needed when a pass begins: each comes before the pass is at its stage.
+    vectors_follow: bool,
 }
 
 impl Model {
@@ -57,7 +62,7 @@ impl Model {
     /// keys and tensors that are missing, of the wrong type or shape, or contradict each other, `invalid_option` for a KV
     /// format that does not fit the heads. Each names the key or tensor.
     pub fn new(header: &Header, config: &ModelConfig) -> Result<Self> {
-        families::check(hparams::architecture(&header.metadata)?)?;
+        let kind = families::kind(hparams::architecture(&header.metadata)?)?;
         let hparams = Hparams::read(header)?;
         let head_dim = hparams.head_dim;
         if kv_cache::format_of(config.kv).row_bytes(u64::from(head_dim)).is_none() {
@@ -68,11 +73,13 @@ impl Model {
         let emitted = emitter.finish()?;
         let vectors = emitted.vectors.iter().map(|_| Vec::new()).collect();
         Ok(Self {
+            kind,
             config: *config,
             program: emitted.program,
             uses: emitted.uses,
             kept: emitted.vectors,
             vectors,
+            vectors_follow: false,
             hparams,
         })
     }
@@ -86,6 +93,12 @@ impl Model {
     #[must_use]
     pub fn hparams(&self) -> &Hparams {
         &self.hparams
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn kind(&self) -> ModelKind {
+        self.kind
     }
 
     /// How the model is computed.
@@ -110,6 +123,12 @@ impl Model {
             kv_bytes: KvCache::price(&self.program.kv, self.config.kv, shape),
             vectors_bytes: self.own_bytes(),
         }
+    }
+
+    /// Bytes that a session takes beside [`Model::memory`] when `n_threads` share its steps; 0 for one.
+    #[must_use]
+    pub fn team_bytes(&self, shape: &Shape, n_threads: u32) -> u64 {
+        state::Sizes::new(&self.program, shape).team_bytes(n_threads)
     }
 
     /// Gives the bytes of a use of the open phase, decoded and kept as f32.
@@ -139,12 +158,24 @@ impl Model {
         Ok(())
     }
 
-    /// The first use of the open phase that was not given yet.
-    pub(crate) fn unset_vector(&self) -> Option<usize> {
+    /// Lets passes begin before all vectors were given. Whoever runs them gives each before its [`Model::vector_stage`].
+    pub fn let_vectors_follow(&mut self) {
+        self.vectors_follow = true;
+    }
+
+    /// Where in a pass a use of the open phase is first needed, as [`State::layer`] counts; its bytes must be given before
+    /// the pass is there.
+    #[must_use]
+    pub fn vector_stage(&self, use_index: usize) -> usize {
+        self.kept.get(use_index).map_or(0, |kept| kept.stage as usize)
+    }
+
+    /// The first use of the open phase that is needed up to `stage` and was not given yet.
+    pub(crate) fn unset_vector(&self, stage: u32) -> Option<usize> {
         self.kept
             .iter()
             .zip(&self.vectors)
-            .position(|(kept, values)| values.len() != kept.len as usize)
+            .position(|(kept, values)| kept.stage <= stage && values.len() != kept.len as usize)
     }
 
     /// Bytes that the model itself holds once all vectors are given.

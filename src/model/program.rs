@@ -107,6 +107,15 @@ pub(crate) struct ScoringRule {
     pub(crate) sinks: Option<VectorId>,
 }
 
+/// The keys and values that a query sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// Those up to its own position, or a window of them, in the cache of this layer.
+    Past(u32),
+    /// Those of every token of the chunk, which is a whole text.
+    Text,
+}
+
 /// What the rows of an operation are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
@@ -149,12 +158,16 @@ pub(crate) enum Op {
     Embed { use_index: u32, ty: GgmlType, width: u32, scale: f32 },
     /// RMS norm of `groups` runs of `width` values of each token; `input` and `output` may be one buffer.
     RmsNorm { input: Buf, output: Buf, weight: VectorId, width: u32, groups: u32, eps: f32 },
+    /// Layer norm of each token: mean off, variance 1, then weight and bias; `input` and `output` may be one buffer.
+    LayerNorm { input: Buf, output: Buf, weight: VectorId, bias: VectorId, width: u32, eps: f32 },
+    /// Adds row `i` of a table of `n_rows` to token `i` of the residual stream.
+    AddRows { use_index: u32, ty: GgmlType, width: u32, n_rows: u32 },
     /// Rounds a buffer to 8 bits, for the projections that follow.
     Round { input: Buf, rows: Rows, width: u32, block: u32 },
     /// A projection for every token.
     MatMul { projection: Projection, parts: [Part; MAX_PARTS], n_parts: u32 },
-    /// Adds a vector to each row.
-    Bias { buf: Buf, vector: VectorId, width: u32 },
+    /// Adds `width` values of a vector, from `at` on, to each row.
+    Bias { buf: Buf, vector: VectorId, at: u32, width: u32 },
     /// Multiplies by a number.
     Scale { buf: Buf, width: u32, factor: f32 },
     /// `cap * tanh(x / cap)`.
@@ -163,8 +176,10 @@ pub(crate) enum Op {
     Rotate { buf: Buf, rope: RopeId, n_head: u32, head_dim: u32 },
     /// Keys and values into the cache.
     KvWrite { layer: u32 },
-    /// Attention of every query over the cache, into the place of the query.
-    Attend { layer: u32, n_head: u32, n_head_kv: u32, head_dim: u32, scoring: ScoringRule },
+    /// Attention of every query, into the place of the query.
+    Attend { seen: Seen, n_head: u32, n_head_kv: u32, head_dim: u32, scoring: ScoringRule },
+    /// `gate = gelu(gate)`, the form with tanh.
+    Gelu { width: u32 },
     /// `gate = f(gate) * up`.
     Combine { gating: Gating, rows: Rows, width: u32 },
     /// `residual += scale * hidden`.
@@ -243,6 +258,7 @@ impl Needs {
             Op::Round { rows, width, block, .. } => {
                 self.see_rounded(rows.per_token(), width, block);
             }
+            Op::AddRows { width, .. } => self.row = self.row.max(width),
             Op::MatMul { projection, .. } | Op::ExpertOut { projection, .. } => {
                 self.row = self.row.max(projection.n_in);
             }
@@ -281,9 +297,11 @@ impl Op {
             | Self::Round { .. }
             | Self::KvWrite { .. }
             | Self::Route { .. } => [None; 3],
-            Self::Embed { width, .. } | Self::AddResidual { width, .. } => {
-                one(Buf::Residual, width)
-            }
+            Self::Embed { width, .. }
+            | Self::AddRows { width, .. }
+            | Self::AddResidual { width, .. } => one(Buf::Residual, width),
+            Self::LayerNorm { output, width, .. } => one(output, width),
+            Self::Gelu { width } => one(Buf::Gate, width),
             Self::RmsNorm { output, width, groups, .. } => one(output, width * groups),
             Self::MatMul { parts, n_parts, .. } => core::array::from_fn(|i| {
                 let written = i < n_parts as usize;
@@ -317,7 +335,7 @@ impl Op {
     /// The use that the operation takes its weights from.
     pub(crate) fn use_index_mut(&mut self) -> Option<&mut u32> {
         match self {
-            Self::Embed { use_index, .. } => Some(use_index),
+            Self::Embed { use_index, .. } | Self::AddRows { use_index, .. } => Some(use_index),
             Self::MatMul { projection, .. }
             | Self::ExpertIn { projection, .. }
             | Self::ExpertOut { projection, .. } => Some(&mut projection.use_index),

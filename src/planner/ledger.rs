@@ -69,10 +69,13 @@ impl Costs {
         items.iter().fold(self.fixed, |sum, bytes| sum.saturating_add(*bytes))
     }
 
-    /// All items, with `residents` bytes of resident runs; the sums are the plan's total and linear memory.
+    /// All items, with `residents` bytes of resident runs.
     pub(super) fn ledger(&self, request: &Request<'_>, residents: u64) -> Vec<LedgerItem> {
         let SessionBytes { model, session_bytes } = self.session;
         let used = self.bytes().saturating_add(residents);
+        let js_buffers = pages(request.js_buffer_bytes);
+        let left = request.limits.budget().saturating_sub(pages(used).saturating_add(js_buffers));
+        let host = pages(request.limits.host_bytes).min(left / PAGE_BYTES * PAGE_BYTES);
         let own = [
             ("vectors", model.vectors_bytes),
             ("kv", model.kv_bytes),
@@ -84,7 +87,8 @@ impl Costs {
             ("ring", self.ring.bytes()),
             ("residents", residents),
             ("pageRounding", pages(used) - used),
-            ("jsBuffers", pages(request.js_buffer_bytes)),
+            ("jsBuffers", js_buffers),
+            ("host", host),
         ];
         let own = own.into_iter().map(|(name, bytes)| LedgerItem { name, bytes });
         request.fixed.iter().cloned().chain(own).collect()
@@ -100,8 +104,15 @@ pub(super) fn pages(bytes: u64) -> u64 {
 /// allowance, so that the floor does not depend on depth.
 fn loader_bytes(weights: &Weights, ring: Ring) -> u64 {
     let pieces = if ring.n_slots == 0 { 0 } else { weights.n_pieces(ring.slot_bytes) };
-    let kept = weights.n_tensors * 160 + weights.n_uses * 192 + pieces.saturating_mul(112);
+    let kept = weights.n_tensors * TENSOR_BYTES
+        + weights.n_uses * USE_BYTES
+        + pieces.saturating_mul(PIECE_BYTES);
     kept.max(LOADER_ALLOWANCE)
 }
+
+// A little more than the loader takes for each: `tests/native/planner/measured.rs` counts.
+const TENSOR_BYTES: u64 = 160;
+const USE_BYTES: u64 = 192;
+const PIECE_BYTES: u64 = 112;
 
 const LOADER_ALLOWANCE: u64 = 1 << 20;

@@ -23,7 +23,7 @@ pub struct Plan {
     pub ledger: Vec<LedgerItem>,
     /// Sum of the ledger; a multiple of the 64 KiB page.
     pub total_bytes: u64,
-    /// The part of the total that is linear memory, a multiple of the page: what a memory is declared with.
+    /// The part of the total that is linear memory, without JS buffers and what the host takes, a multiple of the page: what a memory is declared with.
     pub linear_bytes: u64,
     /// The smallest budget that runs this model with what the caller insisted on; a multiple of the page.
     pub floor_bytes: u64,
@@ -57,7 +57,7 @@ pub struct ResidentRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerItem {
     /// Stable camelCase name. The planner's own: `vectors`, `kv`, `scratch`, `logits`, `session`, `loader`, `embeddingRows`,
-    /// `ring`, `residents`, `pageRounding`, `jsBuffers`; before them what the caller fixed: `code`, `stacks`, `vocabulary`…
+    /// `ring`, `residents`, `pageRounding`, `jsBuffers`, `host`; before them what the caller fixed: `code`, `vocabulary`.
     pub name: &'static str,
     /// Its bytes.
     pub bytes: u64,

@@ -67,6 +67,7 @@ fn label(name: &'static str) -> &'static str {
         "embeddingRows" => "embedding rows",
         "pageRounding" => "rounding to pages",
         "jsBuffers" => "JS buffers",
+        "host" => "workers and their code",
         other => other,
     }
 }

@@ -14,6 +14,8 @@ pub struct Request<'a> {
     pub uses: &'a [Use],
     /// The experts of a layer, if it has any.
     pub experts: Option<Experts>,
+    /// A pass takes a whole text, as long as the context may be: there are no chunks.
+    pub whole_texts: bool,
     /// Positions that the model was trained for; 0 if the file does not say.
     pub n_ctx_train: u32,
     /// Linear memory that is taken whatever is planned: code and static data, stacks, vocabulary, header.
@@ -44,6 +46,9 @@ pub struct Limits {
     pub device_bytes: Option<u64>,
     /// What one linear memory can hold; `None`: no limit.
     pub max_linear_bytes: Option<u64>,
+    /// What the host takes beside linear memory and buffers, an estimate: as much of the budget is not used for residents
+    /// of a model that streams, nor for further slots; nothing else gives way to it.
+    pub host_bytes: u64,
 }
 
 /// What the caller asks for. What is asked for explicitly is granted or refused, never changed.

@@ -21,7 +21,7 @@ pub fn plan(request: &Request<'_>, price: &dyn Fn(&Shape) -> SessionBytes) -> Re
     let candidate = match search.best() {
         Some(candidate) => candidate,
         None if request.wishes.force && floor.bytes <= search.max_linear() => floor.candidate,
-        None => return Err(search.refusal(floor.bytes)),
+        None => return Err(search.refusal(&floor)),
     };
     Ok(search.finish(candidate, floor.bytes))
 }
@@ -58,6 +58,8 @@ struct Search<'a> {
     weights: Weights,
     /// Linear memory that may be used, in whole pages.
     room: u64,
+    /// The part of it that may hold what could also be read again.
+    spare_room: u64,
     contexts: Vec<u32>,
     batches: Vec<u32>,
     rings: Vec<Ring>,
@@ -72,12 +74,15 @@ impl<'a> Search<'a> {
             request,
             price,
             room: 0,
+            spare_room: 0,
             contexts: contexts(request),
             batches: Vec::new(),
             rings: rings(request, &weights),
             weights,
         };
         search.room = linear.min(search.max_linear()) / PAGE_BYTES * PAGE_BYTES;
+        let spare = linear.saturating_sub(pages(request.limits.host_bytes));
+        search.spare_room = search.room.min(spare / PAGE_BYTES * PAGE_BYTES);
         search.batches = search.batches();
         Ok(search)
     }
@@ -88,6 +93,9 @@ impl<'a> Search<'a> {
 
     /// Chunks worth having, the largest first: of those that nobody asked for, the scratch takes at most an eighth of the memory.
     fn batches(&self) -> Vec<u32> {
+        if self.request.whole_texts {
+            return vec![u32::MAX];
+        }
         if let Some(n) = self.request.wishes.n_batch {
             return vec![n];
         }
@@ -99,7 +107,10 @@ impl<'a> Search<'a> {
 
     fn session(&self, n_ctx: u32, n_batch: u32) -> Shape {
         // A chunk is never longer than the context; a wish for more stays as it is.
-        let n_batch = self.request.wishes.n_batch.unwrap_or_else(|| n_batch.min(n_ctx));
+        let n_batch = match self.request.wishes.n_batch {
+            Some(n) if !self.request.whole_texts => n,
+            _ => n_batch.min(n_ctx),
+        };
         Shape { n_ctx, n_batch, n_logits: if self.request.wishes.all_logits { n_batch } else { 1 } }
     }
 
@@ -113,15 +124,17 @@ impl<'a> Search<'a> {
         // With everything in memory a longer chunk than this gains nothing.
         let n_batch =
             self.batches.iter().copied().find(|n| *n <= RESIDENT_BATCH).unwrap_or(self.batches[0]);
-        let resident = self.resident_candidates(self.contexts[0], n_batch).find(fits);
+        let resident = self.resident_candidates(self.session(self.contexts[0], n_batch)).find(fits);
         resident.or_else(|| self.candidates().find(fits)).map(|found| self.with_more_slots(found))
     }
 
     /// All candidates, the best first, but for those of `best` itself. Slots are given up last, and shrink before chunks become
     /// so short that a prompt costs a sweep over the weights for every few tokens.
     fn candidates(&self) -> impl Iterator<Item = Candidate> {
-        let most = self.rings.iter().map(|ring| ring.n_slots).max().unwrap_or(0);
-        let levels = (1..=most).rev().flat_map(|n_slots| [(n_slots, false), (n_slots, true)]);
+        let mut counts: Vec<u32> = self.rings.iter().map(|ring| ring.n_slots).collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts.dedup();
+        let levels = counts.into_iter().flat_map(|n_slots| [(n_slots, false), (n_slots, true)]);
         levels.flat_map(move |(n_slots, short)| {
             let rings = self.rings.iter().filter(move |ring| ring.n_slots == n_slots);
             rings.flat_map(move |&ring| {
@@ -137,11 +150,10 @@ impl<'a> Search<'a> {
         let session = self.session(n_ctx, n_batch);
         let streaming = Candidate { session, ring, keep: Keep::Some };
         let streaming = Some(streaming).filter(|_| self.request.wishes.streaming);
-        self.resident_candidates(n_ctx, n_batch).chain(streaming)
+        self.resident_candidates(session).chain(streaming)
     }
 
-    fn resident_candidates(&self, n_ctx: u32, n_batch: u32) -> impl Iterator<Item = Candidate> {
-        let session = self.session(n_ctx, n_batch);
+    fn resident_candidates(&self, session: Shape) -> impl Iterator<Item = Candidate> {
         let without_table = self.weights.table.is_some() && self.request.wishes.streaming;
         let keeps = [Some(Keep::All), without_table.then_some(Keep::AllButTable)];
         keeps.into_iter().flatten().map(move |keep| Candidate { session, ring: Ring::NONE, keep })
@@ -151,9 +163,13 @@ impl<'a> Search<'a> {
     fn floor(&self) -> Floor {
         let n_ctx = self.contexts[self.contexts.len() - 1];
         let n_batch = self.batches[self.batches.len() - 1];
-        let session = self.session(n_ctx, n_batch);
+        self.least(self.session(n_ctx, n_batch))
+    }
+
+    /// The candidate that takes the least for a session of this shape.
+    fn least(&self, session: Shape) -> Floor {
         let floor_of = |candidate| Floor { candidate, bytes: pages(self.linear_bytes(&candidate)) };
-        let resident = self.resident_candidates(n_ctx, n_batch).map(floor_of);
+        let resident = self.resident_candidates(session).map(floor_of);
         let rings = self.rings.iter().filter(|_| self.request.wishes.streaming);
         let streaming =
             rings.map(|ring| floor_of(Candidate { session, ring: *ring, keep: Keep::Some }));
@@ -170,7 +186,7 @@ impl<'a> Search<'a> {
             return candidate;
         }
         while candidate.ring.n_slots >= 2 && candidate.ring.n_slots < MOST_SLOTS {
-            let left = self.room.saturating_sub(self.linear_bytes(&candidate));
+            let left = self.spare_room.saturating_sub(self.linear_bytes(&candidate));
             if candidate.ring.slot_bytes > left / 16 {
                 break;
             }
@@ -202,12 +218,13 @@ impl<'a> Search<'a> {
             Keep::Some => residents::fill(
                 &self.weights,
                 request.experts,
-                self.room.saturating_sub(costs.bytes()),
+                self.spare_room.saturating_sub(costs.bytes()),
             ),
         };
         let ledger = costs.ledger(request, residents::bytes(&residents));
         let total_bytes = ledger.iter().fold(0_u64, |sum, item| sum.saturating_add(item.bytes));
         let js_bytes = pages(request.js_buffer_bytes);
+        let linear_bytes = pages(costs.bytes().saturating_add(residents::bytes(&residents)));
         let budget_bytes = request.limits.budget();
         Plan {
             n_ctx: candidate.session.n_ctx,
@@ -221,7 +238,7 @@ impl<'a> Search<'a> {
             residents,
             ledger,
             total_bytes,
-            linear_bytes: total_bytes - js_bytes,
+            linear_bytes,
             floor_bytes: floor.saturating_add(js_bytes),
             budget_bytes,
             forced: total_bytes > budget_bytes,
@@ -229,34 +246,58 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn refusal(&self, floor: u64) -> Error {
-        let request = self.request;
-        let needed = floor.saturating_add(pages(request.js_buffer_bytes));
-        let budget = request.limits.budget();
+    fn refusal(&self, floor: &Floor) -> Error {
+        let js_bytes = pages(self.request.js_buffer_bytes);
+        let needed = floor.bytes.saturating_add(js_bytes);
+        let budget = self.request.limits.budget();
         let holds = self.max_linear();
-        let streams = request.wishes.streaming;
-        let session = self.floor().candidate.session;
-        let kept =
-            if streams { "" } else { " with all weights in memory, as nothing can be read again" };
-        let mut message = format!(
-            "the model needs at least {needed} bytes{kept} for a context of {}; ",
-            session.n_ctx
-        );
-        if floor > holds {
-            message += &format!("one linear memory holds {holds}: ");
+        let kept = match self.request.wishes.streaming {
+            true => "",
+            false => " with all weights in memory, as nothing can be read again",
+        };
+        let n_ctx = floor.candidate.session.n_ctx;
+        let mut ways = self.smaller_wishes();
+        if ways.is_empty() {
+            ways.push("take a smaller model".to_owned());
+        }
+        let limit = if floor.bytes > holds {
+            format!("one linear memory holds {holds}")
         } else {
-            message += &format!("the budget is {budget}: raise `memory` to {needed} or more");
-            message += if request.wishes.n_ctx.is_some() || !streams { ", or " } else { "" };
+            ways.insert(0, format!("raise `memory` to {needed} or more"));
+            format!("the budget is {budget}")
+        };
+        let message = format!(
+            "the model needs at least {needed} bytes{kept} for a context of {n_ctx}; {limit}: {}",
+            ways.join(", or ")
+        );
+        Error::new(ErrorKind::OutOfMemory, message)
+            .with("needed_bytes", needed)
+            .with("available_bytes", budget.min(holds.saturating_add(js_bytes)))
+    }
+
+    /// Which of the caller's wishes could be smaller so that the model fits: each one alone where that is enough, else all together.
+    fn smaller_wishes(&self) -> Vec<String> {
+        let Shape { n_ctx, n_logits, .. } = self.floor().candidate.session;
+        let shape = |n_ctx: u32, n_batch: u32| Shape {
+            n_ctx,
+            n_batch: n_batch.min(n_ctx),
+            n_logits: n_logits.min(n_batch),
+        };
+        let fits = |session| self.least(session).bytes <= self.room;
+        let context = self.request.wishes.n_ctx.map(|_| "`context`");
+        let batch = self.request.wishes.n_batch.map(|_| "`batch`");
+        let alone = [
+            context.filter(|_| fits(Shape { n_ctx: 1, ..self.floor().candidate.session })),
+            batch.filter(|_| fits(shape(n_ctx, 1))),
+        ];
+        let ask = |what: &str| format!("ask for a smaller {what}");
+        let ways: Vec<String> = alone.into_iter().flatten().map(ask).collect();
+        match (context, batch) {
+            (Some(_), Some(_)) if ways.is_empty() && fits(shape(1, 1)) => {
+                vec![ask("`context` and a smaller `batch`")]
+            }
+            _ => ways,
         }
-        if request.wishes.n_ctx.is_some() {
-            message += "ask for a smaller `context`";
-        } else if !streams {
-            message += "take a smaller model";
-        }
-        Error::new(ErrorKind::OutOfMemory, message).with("needed_bytes", needed).with(
-            "available_bytes",
-            budget.min(holds.saturating_add(pages(request.js_buffer_bytes))),
-        )
     }
 }
 

@@ -16,6 +16,12 @@ pub struct OpenConfig {
     pub device_bytes: Option<u64>,
     /// Bytes that are taken before the model is opened: code, static data, stacks.
     pub base_bytes: u64,
+    /// Threads that compute, at most; those beside the first come from the host.
+    pub n_threads: u32,
+    /// Bytes of the other threads' stacks.
+    pub stack_bytes: u64,
+    /// What the host takes for compiled code and for the threads, outside of the engine's memory; an estimate.
+    pub host_bytes: u64,
     /// Positions of the context; `None`: what the model was trained for, at most 4096.
     pub n_ctx: Option<u32>,
     /// Columns of a prefill chunk; `None`: the planner's choice.
@@ -28,12 +34,16 @@ pub struct OpenConfig {
     pub residency: Residency,
     /// Reads ahead while computing. Without it the ring has one slot.
     pub prefetch: bool,
+    /// Another thread reads, so that reading ahead gains something even where a read ends at once.
+    pub reads_beside: bool,
     /// Slots of the ring where weights stream; `None`: the planner's choice.
     pub n_slots: Option<u32>,
     /// Bytes of a slot where weights stream; `None`: the planner's choice.
     pub slot_bytes: Option<u64>,
     /// Keeps logits of every position of a chunk (for [`crate::runtime::Engine::logits`]).
     pub all_logits: bool,
+    /// Takes the memory of [`crate::runtime::Engine::embed`] at open, as a part of the plan.
+    pub embeddings: bool,
 }
 
 impl Default for OpenConfig {
@@ -43,15 +53,20 @@ impl Default for OpenConfig {
             force: false,
             device_bytes: None,
             base_bytes: 0,
+            n_threads: 1,
+            stack_bytes: 0,
+            host_bytes: 0,
             n_ctx: None,
             n_batch: None,
             kv: None,
             precision: Precision::Fast,
             residency: Residency::Quantized,
             prefetch: true,
+            reads_beside: false,
             n_slots: None,
             slot_bytes: None,
             all_logits: false,
+            embeddings: false,
         }
     }
 }

@@ -1,24 +1,29 @@
 //! An opened model: the stack of modules, and where its sequence stands.
 
+use std::rc::Rc;
+
+use super::live::{Computed, Prefill};
 use super::profile::LayerTimes;
 use super::stats::Stats;
 use super::stop::StopFilter;
+use super::vectors::Vectors;
 use crate::TokenId;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::gguf::Header;
 use crate::loader::Loader;
-use crate::model::{Model, State};
+use crate::model::{Model, ModelKind, State};
 use crate::planner::Plan;
 use crate::tokenizer::Tokenizer;
 
 /// A model that is open and ready to generate.
 #[derive(Debug)]
 pub struct Engine {
-    pub(super) header: Header,
+    pub(super) header: Rc<Header>,
     pub(super) model: Model,
     pub(super) state: State,
     pub(super) loader: Loader,
-    pub(super) tokenizer: Tokenizer,
+    pub(super) vectors: Vectors,
+    pub(super) tokenizer: Rc<Tokenizer>,
     pub(super) plan: Plan,
     pub(super) stats: Stats,
     /// Tokens whose keys and values are in the cache, in order; its length is the position.
@@ -27,6 +32,12 @@ pub struct Engine {
     pub(super) first_logits: Vec<f32>,
     pub(super) stop: StopFilter,
     pub(super) all_logits: bool,
+    /// The prompt that is being read, if one is.
+    pub(super) prefill: Option<Prefill>,
+    /// The rows of the pass that were computed with last.
+    pub(super) computed: Option<Computed>,
+    /// Where texts are embedded, once one was: a sequence of its own.
+    pub(super) embedding: Option<State>,
 }
 
 impl Engine {
@@ -73,6 +84,18 @@ impl Engine {
         &self.first_logits
     }
 
+    /// Refuses to go on from text that an encoder reads whole.
+    pub(super) fn require_decoder(&self) -> Result<()> {
+        if self.model.kind() == ModelKind::Decoder {
+            return Ok(());
+        }
+        let arch = self.model.hparams().arch.clone();
+        let message = format!(
+            "a model of architecture '{arch}' is an encoder and generates no text: `embed` is what it can do"
+        );
+        Err(Error::new(ErrorKind::Misuse, message).with("architecture", arch))
+    }
+
     /// Forgets the sequence; the next call starts a fresh one.
     pub fn reset(&mut self) {
         // Position 0 is where every state can go back to.
@@ -89,15 +112,6 @@ impl Engine {
         self.stats.prefetch_misses = seen.prefetch_misses;
         self.stats.resident_bytes = seen.resident_bytes;
         self.stats.resident_share = share(seen.resident_bytes, self.plan.weight_bytes);
-    }
-
-    /// Text of `ids`, special tokens shown on request; bytes that are no character come out as U+FFFD.
-    ///
-    /// # Errors
-    /// `invalid_option` when an id is not in the vocabulary.
-    pub fn detokenize(&self, ids: &[TokenId], special: bool) -> Result<String> {
-        self.check_vocabulary(ids)?;
-        Ok(String::from_utf8_lossy(&self.tokenizer.decode(ids, special)).into_owned())
     }
 }
 

@@ -4,8 +4,10 @@ use core::ops::ControlFlow;
 
 use super::config::{GenerateConfig, Prompt};
 use super::host::{Host, Outcome};
+use super::live::Prefill;
 use super::profile::ProfileSink;
 use super::stop::StopFilter;
+use super::texts::check_fits;
 use super::{Engine, stats::Stats};
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
@@ -88,49 +90,91 @@ impl Engine {
     /// KV cache until a call that resumes feeds it.
     ///
     /// # Errors
-    /// `invalid_option` (empty prompt, unknown ids, bad sampling values), `context_full` (the prompt does not fit),
+    /// `misuse` for an encoder, `invalid_option` (empty prompt, unknown ids, bad sampling values), `context_full` (the prompt does not fit),
     /// `source_failed` (weights could not be read), `invalid_model` (non-finite logits). After each of them the engine works on.
     pub async fn generate(
         &mut self,
         prompt: &Prompt,
         config: &GenerateConfig,
         host: &dyn Host,
+        sink: Option<&mut (dyn ProfileSink + '_)>,
+        on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
+    ) -> Outcome<Finish> {
+        self.require_decoder()?;
+        config.validate()?;
+        let ids = self.prompt_ids(prompt, config)?;
+        let sampler = self.sampler(config)?;
+        if !config.resume {
+            self.reset();
+        }
+        let mut text = self.begin_text(config);
+        let counted = self.history.len();
+        let finish =
+            self.answer(&ids, counted, sampler, config, &mut text, host, sink, on_chunk).await?;
+        self.end_text(finish, &mut text, on_chunk);
+        Ok(finish)
+    }
+
+    /// Feeds `ids`, which fit, behind what the KV cache holds, and generates. The prompt of the stats begins at position
+    /// `counted`: what is held from there on counts as reused. The answer goes on with `text` and the stop filter as they are, and
+    /// leaves in them what is no whole character or may become a stop string.
+    pub(super) async fn answer(
+        &mut self,
+        ids: &[TokenId],
+        counted: usize,
+        mut sampler: Sampler,
+        config: &GenerateConfig,
+        text: &mut Detokenizer,
+        host: &dyn Host,
         mut sink: Option<&mut (dyn ProfileSink + '_)>,
         on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
     ) -> Outcome<Finish> {
-        config.validate()?;
         let started = host.now_ms();
-        let ids = self.prompt_ids(prompt, config)?;
-        let mut sampler = self.sampler(config)?;
-        self.start_sequence(&ids, config, &mut sampler)?;
+        self.start_sequence(ids, config, &mut sampler);
+        self.stats.reused_tokens = count(self.history.len() - counted);
+        let read = self.read_prompt(ids, started, host, sink.as_deref_mut()).await;
+        self.prefill = None;
+        read?;
+        if config.keep_first_logits {
+            self.first_logits.extend_from_slice(self.state.logits());
+        }
+        self.decode(config, &mut sampler, text, host, sink, on_chunk, started).await
+    }
 
-        let fed = if config.resume { self.history.len() } else { 0 };
+    /// Prefill: the prompt in chunks, logits of its last token.
+    async fn read_prompt(
+        &mut self,
+        ids: &[TokenId],
+        started_ms: f64,
+        host: &dyn Host,
+        mut sink: Option<&mut (dyn ProfileSink + '_)>,
+    ) -> Outcome<()> {
         let n_batch = self.plan.n_batch as usize;
+        let mut done = self.stats.reused_tokens;
         for (index, chunk) in ids.chunks(n_batch).enumerate() {
+            self.prefill = Some(Prefill { started_ms, done, chunk: count(chunk.len()) });
+            done += count(chunk.len());
             let last = (index + 1) * n_batch >= ids.len();
             let want = if last { LogitsWanted::Last } else { LogitsWanted::None };
             self.run_chunk(chunk, want, true, host, sink.as_deref_mut()).await?;
             self.history.extend_from_slice(chunk);
-            self.stats.prefill_ms = host.now_ms() - started;
-            self.stats.prompt_tokens = count(self.history.len() - fed);
+            self.stats.prefill_ms = host.now_ms() - started_ms;
+            self.stats.prompt_tokens = done;
             self.stats.update_rates();
         }
-        if config.keep_first_logits {
-            self.first_logits.extend_from_slice(self.state.logits());
-        }
-        self.decode(config, &mut sampler, host, sink, on_chunk, started).await
+        Ok(())
     }
 
     async fn decode(
         &mut self,
         config: &GenerateConfig,
         sampler: &mut Sampler,
+        text: &mut Detokenizer,
         host: &dyn Host,
         mut sink: Option<&mut (dyn ProfileSink + '_)>,
         on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
         started: f64,
     ) -> Outcome<Finish> {
-        let mut text = Detokenizer::continuing(&self.tokenizer, false);
         let mut decode_started = None;
         let stopped_by = loop {
             if self.stats.generated_tokens >= config.max_tokens {
@@ -167,16 +211,26 @@ impl Engine {
                 .await?;
             self.history.push(sample.id);
         };
-        self.give_rest(&mut text, on_chunk);
         Ok(Finish { stopped_by })
     }
 
-    /// What the decoder and the stop filter still hold is text after all.
-    fn give_rest(
+    /// The decoder of an answer's ids, which the stop filter gets ready for.
+    pub(super) fn begin_text(&mut self, config: &GenerateConfig) -> Detokenizer {
+        let text_bytes = Detokenizer::max_text_bytes(&self.tokenizer);
+        self.stop = StopFilter::new(&config.stop, text_bytes);
+        Detokenizer::continuing(&self.tokenizer, false)
+    }
+
+    /// What the decoder and the stop filter still hold is text after all, unless a stop string or the caller ended it.
+    pub(super) fn end_text(
         &mut self,
+        finish: Finish,
         text: &mut Detokenizer,
         on_chunk: &mut dyn FnMut(&Chunk<'_>, &Stats) -> ControlFlow<()>,
     ) {
+        if matches!(finish.stopped_by, StoppedBy::StopString | StoppedBy::Caller) {
+            return;
+        }
         let (shown, met) = self.stop.push(text.flush());
         if !shown.is_empty() {
             // The run is over: whether the caller wants more makes no difference.
@@ -194,7 +248,7 @@ impl Engine {
     }
 
     /// The sampler of a run.
-    fn sampler(&self, config: &GenerateConfig) -> Result<Sampler> {
+    pub(super) fn sampler(&self, config: &GenerateConfig) -> Result<Sampler> {
         let n_vocab = self.model.hparams().n_vocab;
         let new = |config| Sampler::new(config, n_vocab as usize, self.plan.n_ctx as usize);
         if config.sampler.dry_multiplier == 0.0 {
@@ -216,6 +270,11 @@ impl Engine {
         config: &GenerateConfig,
     ) -> Result<Vec<TokenId>> {
         let used = if config.resume { self.history.len() } else { 0 };
+        if let Prompt::Text(text) = prompt
+            && !config.parse_special
+        {
+            self.texts().check_size(text.len(), used)?;
+        }
         let ids = match prompt {
             Prompt::Text(text) if text.is_empty() => Vec::new(),
             Prompt::Text(text) => self.tokenizer.encode(text, used == 0, config.parse_special)?,
@@ -235,49 +294,23 @@ impl Engine {
     /// Refuses ids that are not in the vocabulary and prompts that do not fit behind `used` positions.
     pub(super) fn check_ids(&self, ids: &[TokenId], used: usize) -> Result<()> {
         self.check_vocabulary(ids)?;
-        let (needed, available) = (used + ids.len(), self.plan.n_ctx as usize);
-        if needed > available {
-            let message = format!(
-                "the prompt needs {needed} positions but the context has {available}: shorten it, or open the model \
-                 with a larger 'context'"
-            );
-            return Err(Error::new(ErrorKind::ContextFull, message)
-                .with("needed", needed as u64)
-                .with("available", available as u64));
-        }
-        Ok(())
-    }
-
-    pub(super) fn check_vocabulary(&self, ids: &[TokenId]) -> Result<()> {
-        let n_vocab = self.model.hparams().n_vocab;
-        let Some(&id) = ids.iter().find(|&&id| id >= n_vocab) else { return Ok(()) };
-        let message = format!("token id {id} is not in the vocabulary of {n_vocab} tokens");
-        Err(Error::new(ErrorKind::InvalidOption, message).with("id", u64::from(id)))
+        check_fits("needs", used + ids.len(), self.plan.n_ctx)
     }
 
     /// Clears what belonged to the last call and seeds the penalties with the prompt.
-    fn start_sequence(
-        &mut self,
-        ids: &[TokenId],
-        config: &GenerateConfig,
-        sampler: &mut Sampler,
-    ) -> Result<()> {
-        if !config.resume {
-            self.reset();
-        }
+    fn start_sequence(&mut self, ids: &[TokenId], config: &GenerateConfig, sampler: &mut Sampler) {
         for &id in self.history.iter().chain(ids) {
             sampler.accept(id);
         }
         self.first_logits.clear();
-        self.stop = StopFilter::new(&config.stop);
         let stats = &mut self.stats;
+        stats.seed = Some(config.sampler.seed);
         (stats.prompt_tokens, stats.generated_tokens, stats.reused_tokens) = (0, 0, 0);
         (stats.prefill_ms, stats.decode_ms, stats.ttft_ms) = (0.0, 0.0, 0.0);
         stats.update_rates();
-        Ok(())
     }
 }
 
-fn count(n: usize) -> u32 {
+pub(super) fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

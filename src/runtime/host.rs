@@ -4,15 +4,20 @@ use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
+use std::sync::Arc;
+
+use super::Stats;
+use super::live::{Snapshot, Wants};
 use crate::error::Error;
+use crate::team::Team;
 
 /// Whoever runs the engine: a browser worker, or the native command.
 pub trait Host {
     /// Milliseconds of a monotonic clock.
     fn now_ms(&self) -> f64;
 
-    /// Called between steps, each at most about 20 ms long.
-    fn checkpoint(&self) -> Checkpoint {
+    /// Called between steps, each at most about 20 ms long, with the time, which the step has read for itself.
+    fn checkpoint(&self, _now_ms: f64) -> Checkpoint {
         if self.aborted() { Checkpoint::Stop } else { Checkpoint::Go }
     }
 
@@ -24,13 +29,32 @@ pub trait Host {
     /// Asks for `waker` to be woken when the caller asks to stop, so that an abort is seen while a read is awaited.
     fn wake_on_abort(&self, _waker: &Waker) {}
 
+    /// Threads that compute beside the calling one; `None`: it computes alone.
+    fn team(&self) -> Option<Arc<dyn Team>> {
+        None
+    }
+
     /// Bytes of memory in use right now: linear memory, or the process natively; 0 where it cannot be known.
     fn memory_bytes(&self) -> u64 {
         0
     }
 
-    /// Progress of opening.
-    fn opening(&self, _progress: &OpenProgress) {}
+    /// Takes what is missing of `linear_bytes`, at an open's end: whatever is allocated later comes out of it, and memory never grows.
+    fn take_memory(&self, _linear_bytes: u64) {}
+
+    /// How far reading weights has come, while opening and during a pass.
+    fn progress(&self, _progress: &Progress) {}
+
+    /// What the host wants to see of the run now; asked after each step.
+    fn wants(&self, _now_ms: f64) -> Wants {
+        Wants::default()
+    }
+
+    /// The figures it wanted.
+    fn stats(&self, _stats: &Stats) {}
+
+    /// The picture it wanted.
+    fn snapshot(&self, _snapshot: &Snapshot) {}
 }
 
 /// What the host says between two steps.
@@ -53,13 +77,39 @@ impl core::fmt::Debug for Checkpoint {
     }
 }
 
-/// How far opening has come.
+/// How far reading weights has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenProgress {
-    /// Weight bytes that are in memory.
+pub struct Progress {
+    /// What is being done.
+    pub stage: Stage,
+    /// Bytes that are done.
     pub loaded_bytes: u64,
-    /// Weight bytes that will be kept in memory.
+    /// Bytes there are to do.
     pub total_bytes: u64,
+    /// The layer that is next; `None` before and behind the layers.
+    pub layer: Option<u32>,
+    /// Layers of the model.
+    pub n_layer: u32,
+}
+
+/// What progress is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Weights that will be kept are read.
+    Load,
+    /// A pass goes through all weights.
+    Pass,
+}
+
+impl Stage {
+    /// Its name in JS.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Pass => "pass",
+        }
+    }
 }
 
 /// Why an asynchronous call ended early. A cancellation is not an error.
@@ -80,14 +130,14 @@ impl From<Error> for Halted {
     }
 }
 
-/// Passes a checkpoint.
-pub(crate) async fn checkpoint(host: &dyn Host) -> Outcome<()> {
-    match host.checkpoint() {
-        Checkpoint::Go => Ok(()),
+/// Passes a checkpoint at the time `now_ms`; says whether it took time.
+pub(crate) async fn checkpoint(host: &dyn Host, now_ms: f64) -> Outcome<bool> {
+    match host.checkpoint(now_ms) {
+        Checkpoint::Go => Ok(false),
         Checkpoint::Stop => Err(Halted::Aborted),
         Checkpoint::Wait(turn) => {
             turn.await;
-            if host.aborted() { Err(Halted::Aborted) } else { Ok(()) }
+            if host.aborted() { Err(Halted::Aborted) } else { Ok(true) }
         }
     }
 }

@@ -11,13 +11,13 @@ use super::config::OpenConfig;
 use super::engine::share;
 use super::host::{Host, Outcome};
 use super::open::{computed_header, read_header};
-use super::predict::{MainKernel, Prediction, Rates, Work, predict};
-use crate::error::{Detail, Error, ErrorKind, Result, camel_case};
-use crate::gguf::{Header, TensorType};
+use super::predict::{Kernel, Prediction, Rates, Work, predict};
+use crate::error::{Detail, Error, Result, camel_case};
+use crate::gguf::{Header, TensorEntry, TensorType};
 use crate::model::{Model, ModelConfig};
 use crate::planner::{LedgerItem, Plan};
 use crate::source::WeightSource;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Tokenizer, template_name};
 
 /// A model's header, read and understood. Plans for other budgets need no further reading.
 #[derive(Debug)]
@@ -45,8 +45,10 @@ pub struct Verdict {
 pub struct ModelCard {
     /// Architecture as GGUF names it; empty where the file does not say.
     pub architecture: String,
-    /// The model's own name; empty where the file does not say.
-    pub name: String,
+    /// `decoder`, or `encoder` for one that embeds texts and generates none; `None` when the model cannot run.
+    pub kind: Option<&'static str>,
+    /// The model's own name, where the file says it.
+    pub name: Option<String>,
     /// Values of all tensors.
     pub parameters: u64,
     /// Layers; 0 when the model cannot run.
@@ -55,6 +57,8 @@ pub struct ModelCard {
     pub vocabulary: u32,
     /// Context that the model was trained for; 0 when the model cannot run.
     pub trained_context: u32,
+    /// Where the chat template comes from: `file`, or the name of the fallback that the vocabulary chose; `None` where there is neither.
+    pub chat_template: Option<&'static str>,
     /// Bytes of all files: what a download takes. Where the source does not know, as far as the directory reaches.
     pub file_bytes: u64,
     /// Bytes of tensors by number format.
@@ -139,15 +143,14 @@ impl Inspection {
         self.plan_of(&computed, &Model::new(&computed, &model_config(config))?, config)
     }
 
-    /// The kernel that would do most of the work under `config`.
+    /// The kernels whose speed decides that of the model under `config`; the rates of [`Inspection::fit`] are theirs.
     ///
     /// # Errors
     /// As for [`Inspection::plan`], memory apart.
-    pub fn main_kernel(&self, config: &OpenConfig) -> Result<MainKernel> {
+    pub fn kernels(&self, config: &OpenConfig) -> Result<Vec<Kernel>> {
         let computed = self.computed(config)?;
         let model = Model::new(&computed, &model_config(config))?;
-        MainKernel::of(&computed, &model)
-            .ok_or_else(|| Error::new(ErrorKind::InvalidModel, "the model has no weights"))
+        Ok(Work::of(&computed, &model).kernels().collect())
     }
 
     /// How the model fits under `config`; with `rates`, how fast it will be.
@@ -169,10 +172,8 @@ impl Inspection {
         let computed = self.computed(config)?;
         let model = Model::new(&computed, &model_config(config))?;
         let plan = self.plan_of(&computed, &model, config)?;
-        let kernel = MainKernel::of(&computed, &model);
-        let predicted = kernel.zip(rates).and_then(|(kernel, rates)| {
-            predict(&Work::of(&computed, &model), &plan, kernel.ty, rates)
-        });
+        let work = Work::of(&computed, &model);
+        let predicted = rates.and_then(|rates| predict(&work, &plan, rates));
         Ok(Fit {
             floor_bytes: Some(plan.floor_bytes),
             resident_share: Some(share(plan.resident_bytes, plan.weight_bytes)),
@@ -186,7 +187,7 @@ impl Inspection {
     #[must_use]
     pub fn card(&self) -> ModelCard {
         let model = Model::new(&self.header, &model_config(&OpenConfig::default()));
-        let text = |key| self.header.metadata.get_str(key).ok().flatten().unwrap_or_default();
+        let text = |key| self.header.metadata.get_str(key).ok().flatten().map(str::to_owned);
         let hparams = model.as_ref().ok().map(Model::hparams);
         let mut types = BTreeMap::new();
         for tensor in &self.header.tensors {
@@ -194,18 +195,22 @@ impl Inspection {
                 TensorType::Known(ty) => ty.name().to_owned(),
                 TensorType::Unknown(id) => format!("type {id}"),
             };
-            *types.entry(name).or_insert(0) += tensor.n_bytes;
+            let n_bytes = types.entry(name).or_insert(0_u64);
+            *n_bytes = n_bytes.saturating_add(tensor.n_bytes);
         }
         let files = (0..).zip(&self.header.files);
         let sizes = files.map(|(i, file)| self.source.file_bytes(i).unwrap_or(file.min_bytes));
+        let tokenizer = self.tokenizer.as_ref().ok();
         ModelCard {
-            architecture: text("general.architecture").to_owned(),
-            name: text("general.name").to_owned(),
-            parameters: self.header.tensors.iter().map(|t| t.shape.iter().product::<u64>()).sum(),
+            chat_template: tokenizer.and_then(|t| template_name(&self.header.metadata, t)),
+            architecture: text("general.architecture").unwrap_or_default(),
+            kind: model.as_ref().ok().map(|model| model.kind().name()),
+            name: text("general.name"),
+            parameters: self.header.tensors.iter().map(n_values).fold(0, u64::saturating_add),
             layers: hparams.map_or(0, |h| h.n_layer),
             vocabulary: hparams.map_or(0, |h| h.n_vocab),
             trained_context: hparams.map_or(0, |h| h.n_ctx_train),
-            file_bytes: sizes.sum(),
+            file_bytes: sizes.fold(0, u64::saturating_add),
             types,
         }
     }
@@ -226,6 +231,11 @@ impl Inspection {
     }
 }
 
+/// Values of a tensor. Of a number format that is not known the header need not hold true: nothing bounds the shape.
+fn n_values(tensor: &TensorEntry) -> u64 {
+    tensor.shape.iter().copied().fold(1, u64::saturating_mul)
+}
+
 fn model_config(config: &OpenConfig) -> ModelConfig {
     ModelConfig { precision: config.precision, kv: config.kv_type() }
 }
@@ -243,16 +253,28 @@ impl Verdict {
     pub fn text(&self) -> String {
         let card = &self.card;
         let mut lines = vec![
-            format!("model      {} ({})", card.name, card.architecture),
+            format!(
+                "model      {} ({})",
+                card.name.as_deref().unwrap_or("unnamed"),
+                card.architecture
+            ),
             format!("size       {} bytes, {} parameters", card.file_bytes, card.parameters),
         ];
         let types = card.types.iter().map(|(name, bytes)| format!("{name} {bytes}"));
         lines.push(format!("types      {}", types.collect::<Vec<_>>().join(", ")));
         if card.layers > 0 {
             lines.push(format!(
-                "shape      {} layers, {} tokens, trained for {} positions",
-                card.layers, card.vocabulary, card.trained_context
+                "shape      {}, {} layers, {} tokens, trained for {} positions",
+                card.kind.unwrap_or_default(),
+                card.layers,
+                card.vocabulary,
+                card.trained_context
             ));
+        }
+        match card.chat_template {
+            Some("file") => {}
+            Some(name) => lines.push(format!("template   {name} (fallback: the file has none)")),
+            None => lines.push("template   none".to_owned()),
         }
         if let Some(refused) = &self.fit.refused {
             lines.push(format!("refused    {} [{}]", refused.message, refused.code));

@@ -11,7 +11,7 @@ impl Engine {
     /// `[n_vocab]`, in order. The engine must have been opened with `all_logits`.
     ///
     /// # Errors
-    /// `invalid_option` for no ids, ids that are not in the vocabulary or a chunk of zero; `context_full`; `misuse` without `all_logits`.
+    /// `invalid_option` for no ids, ids that are not in the vocabulary or a chunk of zero; `context_full`; `misuse` without `all_logits` and for an encoder.
     pub async fn logits(
         &mut self,
         ids: &[TokenId],
@@ -19,6 +19,7 @@ impl Engine {
         host: &dyn Host,
         on_position: &mut dyn FnMut(&[f32]),
     ) -> Outcome<()> {
+        self.require_decoder()?;
         let invalid = |what: &str| Error::new(ErrorKind::InvalidOption, what.to_owned());
         if ids.is_empty() || n_chunk == 0 {
             return Err(

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::host::Host;
 use crate::error::Result;
 use crate::source::WeightSource;
 use crate::source::native::{FileSource, MmapSource};
+use crate::team::{Pool, Team};
 
 pub use crate::source::native::block_on;
 
@@ -15,6 +17,7 @@ pub use crate::source::native::block_on;
 #[derive(Debug)]
 pub struct NativeHost {
     started: Instant,
+    pool: Option<Arc<Pool>>,
 }
 
 impl NativeHost {
@@ -22,7 +25,22 @@ impl NativeHost {
     #[must_use]
     #[allow(clippy::disallowed_methods, reason = "the native host is where time comes in")]
     pub fn new() -> Self {
-        Self { started: Instant::now() }
+        Self { started: Instant::now(), pool: None }
+    }
+
+    /// A host with `n_threads` threads that compute, the calling one included. They end with the host.
+    #[must_use]
+    pub fn with_threads(n_threads: u32) -> Self {
+        let pool = (n_threads > 1).then(|| Pool::spawn(n_threads as usize));
+        Self { pool, ..Self::new() }
+    }
+}
+
+impl Drop for NativeHost {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.end();
+        }
     }
 }
 
@@ -35,6 +53,10 @@ impl Default for NativeHost {
 impl Host for NativeHost {
     fn now_ms(&self) -> f64 {
         self.started.elapsed().as_secs_f64() * 1000.0
+    }
+
+    fn team(&self) -> Option<Arc<dyn Team>> {
+        self.pool.clone().map(|pool| pool as Arc<dyn Team>)
     }
 
     fn memory_bytes(&self) -> u64 {

@@ -1,24 +1,28 @@
 //! Opening: header → model → plan → loader and state → norms and biases → residents. Nothing is taken before the plan says so.
 
-use core::cell::RefCell;
 use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::config::{OpenConfig, Residency};
-use super::host::{Host, OpenProgress, Outcome, checkpoint, or_abort};
+use super::embed::planned_state;
+use super::host::{Host, Outcome, or_abort};
 use super::profile::LayerTimes;
 use super::stats::{BUILD, Stats};
 use super::stop::StopFilter;
+use super::vectors::Vectors;
 use super::{Engine, budget};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gguf::{Header, HeaderReader, join};
-use crate::loader::{Loader, LoaderConfig, dequantized_directory, read_range, read_ranges};
-use crate::model::{Model, ModelConfig, Phase, Shape, State};
+use crate::loader::{Loader, LoaderConfig, dequantized_directory, read_range};
+use crate::model::{Model, ModelConfig, Phase, Shape, State, Use};
+use crate::planner::Plan;
 use crate::source::{FileRange, WeightSource};
+use crate::team::Team;
 use crate::tokenizer::Tokenizer;
 
 impl Engine {
-    /// Opens the model behind `source`: afterwards all residents are in memory and decoding allocates nothing.
+    /// Opens the model behind `source`: afterwards decoding allocates nothing, and all residents are in memory, except of a
+    /// source whose bytes are still arriving: those are taken by the first pass, or by [`Engine::load_on`], as they come.
     ///
     /// # Errors
     /// `invalid_model`, `unsupported_model`, `out_of_memory` (with what it would take), `source_failed`, `invalid_option`.
@@ -36,55 +40,65 @@ impl Engine {
         let mut model = Model::new(&computed, &model_config)?;
         let plan = budget::plan_for(&computed, &model, &tokenizer, config, &*source)?;
 
-        let n_logits = if config.all_logits { plan.n_batch } else { 1 };
-        let shape = Shape { n_ctx: plan.n_ctx, n_batch: plan.n_batch, n_logits };
-        let state = State::new(&model, &shape)?;
-        read_vectors(&source, &header, &mut model, host).await?;
+        let Plan { n_ctx, n_batch, n_logits, .. } = plan;
+        let shape = Shape { n_ctx, n_batch, n_logits };
+        let team = host.team();
+        let n_threads = planned_threads(team.as_deref(), config)?;
+        let embedding = planned_state(&model, &plan, config, team.as_ref())?;
+        let state = State::with_team(&model, &shape, team)?;
+        let arriving = source.is_arriving();
+        source.will_use(&order_of_use(&header, &model));
+        let mut vectors = Vectors::new(&header, &mut model, Rc::clone(&source))?;
+        // A store brings them with the layer they stand beside; from a server each is a request, and many at once are faster.
+        if !(arriving && source.rereads()) {
+            vectors.read_all(&mut model, host).await?;
+        }
         let loading = LoaderConfig { prefetch: config.prefetch };
         let loader = Loader::new(&header, model.uses(), &plan, source, loading)?;
 
-        let n_layer = model.hparams().n_layer as usize;
         let stats = Stats {
             kv_bytes: plan.ledger_bytes("kv"),
             context_max: plan.n_ctx,
             budget_bytes: plan.budget_bytes,
             build: BUILD,
-            threads: 1,
+            threads: n_threads,
             ..Stats::default()
         };
         let mut engine = Self {
-            header,
+            header: Rc::new(header),
+            times: vec![LayerTimes::default(); model.hparams().n_layer as usize + 2],
             model,
             state,
             loader,
-            tokenizer,
+            vectors,
+            tokenizer: Rc::new(tokenizer),
             stats,
             history: reserve(plan.n_ctx as usize)?,
-            times: vec![LayerTimes::default(); n_layer + 2],
             first_logits: Vec::new(),
-            stop: StopFilter::new(&[]),
+            stop: StopFilter::new(&[], 0),
             all_logits: config.all_logits,
+            prefill: None,
+            computed: None,
+            embedding,
             plan,
         };
-        engine.load_residents(host).await?;
+        if !arriving {
+            engine.load_residents(host).await?;
+        }
+        host.take_memory(engine.plan.linear_bytes);
+        engine.stats.see_memory(host.memory_bytes());
         engine.stats.load_ms = host.now_ms() - started;
         Ok(engine)
     }
+}
 
-    async fn load_residents(&mut self, host: &dyn Host) -> Outcome<()> {
-        while !self.loader.poll_residents()? {
-            let progress = self.loader.resident_progress();
-            let (loaded_bytes, total_bytes) = (progress.loaded_bytes, progress.total_bytes);
-            host.opening(&OpenProgress { loaded_bytes, total_bytes });
-            or_abort(self.loader.wait(), host).await?;
-            checkpoint(host).await?;
-        }
-        self.see_loader();
-        self.stats.see_memory(host.memory_bytes());
-        let total_bytes = self.loader.resident_progress().total_bytes;
-        host.opening(&OpenProgress { loaded_bytes: total_bytes, total_bytes });
-        Ok(())
-    }
+/// The threads that compute: never more than memory was planned for.
+fn planned_threads(team: Option<&dyn Team>, config: &OpenConfig) -> Result<u32> {
+    let n_threads = team.map_or(1, Team::n_threads);
+    u32::try_from(n_threads).ok().filter(|n| *n <= config.n_threads).ok_or_else(|| {
+        let message = format!("{n_threads} threads for a plan for {}", config.n_threads);
+        Error::new(ErrorKind::Internal, message)
+    })
 }
 
 /// The directory as the kernels see it: the stored one, or the one in which the matrices are f32.
@@ -135,32 +149,26 @@ pub async fn read_tokenizer(source: Rc<dyn WeightSource>, host: &dyn Host) -> Ou
     Ok(Tokenizer::take_from(&mut header.metadata)?)
 }
 
-/// Reads norms, biases and factors into the model.
-async fn read_vectors(
-    source: &Rc<dyn WeightSource>,
-    header: &Header,
-    model: &mut Model,
-    host: &dyn Host,
-) -> Outcome<()> {
-    let mut ranges = Vec::new();
-    let mut indices = Vec::new();
-    for (index, used) in model.uses().iter().enumerate() {
-        if used.phase == Phase::Open {
-            let tensor = &header.tensors[used.tensor as usize];
-            let skipped = u64::from(used.first_row) * u64::from(used.row_bytes);
-            let (offset, len) = (tensor.offset + skipped, memory_size(used.bytes())?);
-            ranges.push(FileRange { file: tensor.file, offset, len });
-            indices.push(index);
+/// What a pass reads of the files, tensor by tensor in the order of use; last what it takes single rows of.
+fn order_of_use(header: &Header, model: &Model) -> Vec<FileRange> {
+    let whole = |u: &&Use| u.phase != Phase::Open && !(u.deferred && u.phase == Phase::Embed);
+    let uses = model.uses();
+    let in_order = uses.iter().filter(whole).chain(uses.iter());
+    let mut seen = vec![false; header.tensors.len()];
+    let mut ranges = Vec::with_capacity(header.tensors.len());
+    for u in in_order {
+        let tensor = u.tensor as usize;
+        if !core::mem::replace(&mut seen[tensor], true) {
+            let entry = &header.tensors[tensor];
+            let len = usize::try_from(entry.n_bytes).unwrap_or(usize::MAX);
+            ranges.push(FileRange { file: entry.file, offset: entry.offset, len });
         }
     }
-    let model = RefCell::new(model);
-    let each = |i: usize, bytes: Vec<u8>| model.borrow_mut().set_vector(indices[i], &bytes);
-    or_abort(read_ranges(source, &ranges, each), host).await??;
-    Ok(())
+    ranges
 }
 
 /// The one conversion from a size in a file to a size in memory.
-fn memory_size(bytes: u64) -> Result<usize> {
+pub(super) fn memory_size(bytes: u64) -> Result<usize> {
     usize::try_from(bytes).map_err(|_| {
         let message = format!("{bytes} bytes do not fit the memory of this machine");
         Error::new(ErrorKind::OutOfMemory, message).with("needed_bytes", bytes)

@@ -18,10 +18,10 @@ pub struct KernelRates {
 }
 
 /// What was measured on the device.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rates {
-    /// The kernels.
-    pub kernel: KernelRates,
+    /// The kernels, in the order of [`Work::kernels`].
+    pub kernels: Vec<KernelRates>,
     /// The storage that weights would be read from in every pass; `None` where nothing can be read again.
     pub storage_bytes_per_second: Option<f64>,
 }
@@ -42,9 +42,9 @@ pub struct Prediction {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Basis {
-    /// Number format whose kernel was measured: the one with the most bytes.
+    /// The number format with the most weights; others that count were measured too.
     pub format: &'static str,
-    /// Its speed.
+    /// Its kernel's speed.
     #[serde(flatten)]
     pub kernel: KernelRates,
     /// Speed of the storage; `None` where it was not needed or cannot be measured.
@@ -52,20 +52,29 @@ pub struct Basis {
 }
 
 /// Multiplications that a model asks for.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Work {
+    /// By number format, most weights first.
+    pub formats: Vec<FormatWork>,
+}
+
+/// Multiplications with weights of one format.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FormatWork {
+    /// What does them.
+    pub kernel: Kernel,
     /// Weights that a decoded token meets: all matrices of a pass, of experts as many as a token goes through.
     pub decode_weights: f64,
     /// Weights that a prompt's token meets: the same without the head.
     pub prefill_weights: f64,
 }
 
-/// The kernel that does most of a model's work.
+/// A kernel whose speed counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MainKernel {
-    /// Number format with the most bytes in a pass.
+pub struct Kernel {
+    /// Number format of the weights.
     pub ty: GgmlType,
-    /// Elements of the rows of its largest tensor.
+    /// Elements of the rows of the largest tensor.
     pub n_in: u64,
 }
 
@@ -82,61 +91,89 @@ impl Work {
     /// What `model` asks for; `header` is the one it was made from.
     #[must_use]
     pub fn of(header: &Header, model: &Model) -> Self {
-        let mut work = Self { decode_weights: 0.0, prefill_weights: 0.0 };
-        for matrix in matrices(header, model) {
-            let weights = matrix.rows * matrix.n_in as f64;
+        let mut formats: Vec<(FormatWork, u64)> = Vec::new();
+        for Matrix { ty, n_in, rows, bytes, head } in matrices(header, model) {
+            let at = formats.iter().position(|(work, _)| work.kernel.ty == ty);
+            let at = at.unwrap_or_else(|| {
+                let kernel = Kernel { ty, n_in };
+                formats.push((FormatWork { kernel, decode_weights: 0.0, prefill_weights: 0.0 }, 0));
+                formats.len() - 1
+            });
+            let (work, largest) = &mut formats[at];
+            let weights = rows * n_in as f64;
             work.decode_weights += weights;
-            work.prefill_weights += if matrix.head { 0.0 } else { weights };
-        }
-        work
-    }
-}
-
-impl MainKernel {
-    /// The main kernel of `model`; `None` for a model without matrices.
-    #[must_use]
-    pub fn of(header: &Header, model: &Model) -> Option<Self> {
-        let mut kinds: Vec<(GgmlType, u64, Matrix)> = Vec::new();
-        for matrix in matrices(header, model) {
-            match kinds.iter_mut().find(|(ty, ..)| *ty == matrix.ty) {
-                Some((_, bytes, largest)) => {
-                    *bytes += matrix.bytes;
-                    if matrix.bytes > largest.bytes {
-                        *largest = matrix;
-                    }
-                }
-                None => kinds.push((matrix.ty, matrix.bytes, matrix)),
+            work.prefill_weights += if head { 0.0 } else { weights };
+            if bytes > *largest {
+                (work.kernel.n_in, *largest) = (n_in, bytes);
             }
         }
-        let (ty, _, largest) = kinds.into_iter().max_by_key(|(_, bytes, _)| *bytes)?;
-        Some(Self { ty, n_in: largest.n_in })
+        let mut formats: Vec<FormatWork> = formats.into_iter().map(|(work, _)| work).collect();
+        formats.sort_by(|a, b| b.decode_weights.total_cmp(&a.decode_weights));
+        Self { formats }
+    }
+
+    /// The kernels that are worth measuring: of the format with the most weights, and of each that has a tenth of them.
+    pub fn kernels(&self) -> impl Iterator<Item = Kernel> {
+        let all = self.sum(|work| work.decode_weights);
+        let counts = move |(i, work): &(usize, &FormatWork)| {
+            *i == 0 || work.decode_weights >= LEAST_SHARE * all
+        };
+        self.formats.iter().enumerate().filter(counts).map(|(_, work)| work.kernel)
+    }
+
+    fn sum(&self, weights: impl Fn(&FormatWork) -> f64) -> f64 {
+        self.formats.iter().map(weights).sum()
+    }
+
+    /// Seconds of all multiplications, formats that were not measured being as fast as the others together. NaN without rates.
+    fn seconds(
+        &self,
+        rates: &[KernelRates],
+        weights: impl Fn(&FormatWork) -> f64,
+        rate: impl Fn(&KernelRates) -> f64,
+    ) -> f64 {
+        // The kernels are the first formats: their weights fall from one to the next.
+        let known = || self.formats.iter().zip(rates);
+        let seconds: f64 = known().map(|(work, rates)| weights(work) / rate(rates)).sum();
+        let measured: f64 = known().map(|(work, _)| weights(work)).sum();
+        seconds * self.sum(weights) / measured
     }
 }
 
 /// The speed that `plan` will have. Computing and reading add up: one thread does both. The attention, which grows with the
-/// context, is left out, and formats other than the measured one count as equally fast. `None` when weights stream and the
-/// storage's speed is not known.
+/// context, is left out. `None` when weights stream and the storage's speed is not known.
 #[must_use]
-pub fn predict(work: &Work, plan: &Plan, format: GgmlType, rates: &Rates) -> Option<Prediction> {
+pub fn predict(work: &Work, plan: &Plan, rates: &Rates) -> Option<Prediction> {
     let streams = plan.n_slots > 0;
     let storage = rates.storage_bytes_per_second.filter(|_| streams);
     if streams && storage.is_none() {
         return None;
     }
     let reading = |bytes: u64| storage.map_or(0.0, |rate| bytes as f64 / rate);
-    let kernel = rates.kernel;
-    let decode = work.decode_weights / kernel.decode_weights_per_second
-        + reading(plan.streamed_bytes_per_token);
+    let kernels = &rates.kernels;
+    let decode = work.seconds(kernels, |w| w.decode_weights, |r| r.decode_weights_per_second);
+    let decode = decode / MATRIX_SHARE + reading(plan.streamed_bytes_per_token);
+    let prefill = work.seconds(kernels, |w| w.prefill_weights, |r| r.prefill_weights_per_second);
     let chunk = reading(plan.weight_bytes.saturating_sub(plan.resident_bytes));
-    let prefill = work.prefill_weights / kernel.prefill_weights_per_second
-        + chunk / f64::from(plan.n_batch.max(1));
+    let prefill = prefill / MATRIX_SHARE + chunk / f64::from(plan.n_batch.max(1));
     let whole_chunks = plan.n_batch >= PREFILL_COLUMNS;
     Some(Prediction {
         decode_tokens_per_second: positive(1.0 / decode)?,
         prefill_tokens_per_second: positive(1.0 / prefill).filter(|_| whole_chunks),
-        basis: Basis { format: format.name(), kernel, storage_bytes_per_second: storage },
+        basis: Basis {
+            format: work.formats.first()?.kernel.ty.name(),
+            kernel: *kernels.first()?,
+            storage_bytes_per_second: storage,
+        },
     })
 }
+
+/// What the products with weights take of the time of computing; the rest goes to everything between them.
+/// `scripts/bench/predicted-cpu.mjs` shows how well it does.
+pub const MATRIX_SHARE: f64 = 0.85;
+
+/// Formats with fewer of the weights are not worth the time of measuring.
+const LEAST_SHARE: f64 = 0.1;
 
 /// Columns of the measured chunk.
 pub const PREFILL_COLUMNS: u32 = 16;

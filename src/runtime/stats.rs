@@ -52,6 +52,8 @@ pub struct Stats {
     pub build: &'static str,
     /// Threads that compute.
     pub threads: u32,
+    /// What the random numbers of the answer under way (or the last one) started from.
+    pub seed: Option<u64>,
 }
 
 impl Stats {

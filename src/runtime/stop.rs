@@ -10,15 +10,12 @@ pub struct StopFilter {
 }
 
 impl StopFilter {
-    /// A filter for `stops`, none of them empty.
+    /// A filter for `stops`, none of them empty. Texts of up to `max_text_bytes` at a time are taken without allocating.
     #[must_use]
-    pub fn new(stops: &[String]) -> Self {
+    pub fn new(stops: &[String], max_text_bytes: usize) -> Self {
         let longest = stops.iter().map(String::len).max().unwrap_or(0);
-        Self {
-            stops: stops.to_vec(),
-            held: String::with_capacity(longest + RESERVE_BYTES),
-            given: 0,
-        }
+        let held = String::with_capacity(longest.saturating_add(max_text_bytes));
+        Self { stops: stops.to_vec(), held, given: 0 }
     }
 
     /// Takes more text. Gives what is safe to show and whether a stop string was met (then the text ends before it).
@@ -48,16 +45,13 @@ impl StopFilter {
     }
 }
 
-/// Room for the text of one token, so that decoding does not allocate.
-const RESERVE_BYTES: usize = 1024;
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn run(stops: &[&str], pieces: &[&str]) -> (String, bool) {
         let stops: Vec<String> = stops.iter().map(|s| (*s).to_owned()).collect();
-        let mut filter = StopFilter::new(&stops);
+        let mut filter = StopFilter::new(&stops, 16);
         let mut out = String::new();
         for piece in pieces {
             let (text, met) = filter.push(piece);
@@ -85,7 +79,7 @@ mod tests {
 
     #[test]
     fn without_stops_all_text_passes_at_once() {
-        let mut filter = StopFilter::new(&[]);
+        let mut filter = StopFilter::new(&[], 16);
         assert_eq!(filter.push("héllo"), ("héllo", false));
         assert_eq!(filter.push(""), ("", false));
         assert_eq!(filter.flush(), "");

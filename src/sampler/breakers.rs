@@ -37,11 +37,17 @@ impl DryBreakers {
     /// one when the tokens of the rest follow.
     ///
     /// # Errors
-    /// `invalid_option` for an empty text; what encoding says.
+    /// `invalid_option` for a text that is empty or longer than 40 characters; what encoding says.
     pub fn of_texts(texts: &[String], pieces: &Pieces<'_>) -> Result<Self> {
         if texts.iter().any(String::is_empty) {
             let message = "`dryBreakers` holds an empty text; leave it out";
-            return Err(Error::new(ErrorKind::InvalidOption, message).with("key", "dryBreakers"));
+            return Err(refused(message.to_owned()));
+        }
+        let lengths = texts.iter().map(|text| text.chars().count());
+        if let Some(n) = lengths.max().filter(|n| *n > MAX_CHARS) {
+            let message =
+                format!("`dryBreakers` holds a text of {n} characters; at most {MAX_CHARS}");
+            return Err(refused(message));
         }
         let mut beginnings: Vec<(&str, SplitBreaker)> = Vec::new();
         for text in texts {
@@ -71,6 +77,13 @@ impl DryBreakers {
         let split = self.split.iter().flat_map(|b| b.heads.iter().chain(&b.tail));
         self.tokens.iter().chain(split).copied()
     }
+}
+
+/// Each beginning of a text is looked for in every token, and each rest is encoded. llama.cpp cuts longer texts off here.
+const MAX_CHARS: usize = 40;
+
+fn refused(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOption, message).with("key", "dryBreakers")
 }
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {

@@ -243,4 +243,5 @@ fn grown(n: usize) -> usize {
     (n * 16).max(64)
 }
 
+/// 1 in fixed point, 2^42: the weights of fewer than 2^22 candidates add up to less than 2^64.
 const ONE: f64 = 4_398_046_511_104.0;

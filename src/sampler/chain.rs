@@ -1,7 +1,7 @@
 //! The chain: from the logits of one position to one token.
 
 use super::breakers::DryBreakers;
-use super::candidates::Candidates;
+use super::candidates::{Candidate, Candidates};
 use super::config::SamplerConfig;
 use super::filters;
 use super::history::History;
@@ -77,7 +77,8 @@ impl Sampler {
     /// The most bytes that any configuration takes, breakers and biases aside.
     #[must_use]
     pub fn max_bytes(n_vocab: u64, n_ctx: u64) -> u64 {
-        8 * n_vocab + n_ctx * (4 + 4 + 8 + 4 + 16) + 4096
+        let candidate = size_of::<Candidate>() as u64;
+        n_vocab * candidate + n_ctx * LogitEdits::BYTES_PER_POSITION + LOGPROBS_BYTES
     }
 
     /// Remembers a token of the sequence, prompt or answer: the penalties look at these.
@@ -207,6 +208,9 @@ pub(crate) fn room<T>(n: usize) -> Result<Vec<T>> {
     })?;
     Ok(v)
 }
+
+/// More than the likeliest tokens take: 20 of them, chosen from 40 candidates.
+const LOGPROBS_BYTES: u64 = 4096;
 
 /// With more, the sum of the candidates' weights could overflow.
 const MAX_VOCAB: usize = 1 << 22;

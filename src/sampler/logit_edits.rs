@@ -30,6 +30,13 @@ struct Penalties {
 }
 
 impl LogitEdits {
+    /// Memory for each token of the context when the penalties and DRY both look all the way back: the token in the
+    /// history and in the window, one edit for each of the two, and DRY's room.
+    pub(crate) const BYTES_PER_POSITION: u64 = (2 * size_of::<TokenId>()
+        + 2 * size_of::<(TokenId, f32)>()
+        + size_of::<u32>()
+        + size_of::<(TokenId, f64)>()) as u64;
+
     /// For windows of at most `n_ctx` tokens.
     pub(crate) fn new(config: &SamplerConfig, n_ctx: usize) -> Result<Self> {
         let active = config.repeat_penalty != 1.0

@@ -248,6 +248,10 @@ fn breakers_are_found_in_the_vocabulary() {
     ];
     assert_eq!(breakers.split, split, "tokens that end with a beginning of it");
     assert!(DryBreakers::of_texts(&texts(&["a", ""]), &pieces).is_err(), "an empty text");
+    let of_length = |n| DryBreakers::of_texts(&["e".repeat(n)], &pieces);
+    assert!(of_length(40).is_ok(), "the longest");
+    let message = "`dryBreakers` holds a text of 41 characters; at most 40";
+    assert_eq!(of_length(41).unwrap_err().message(), message);
 }
 
 /// For each token: the longest run that ends the window and also stands before an earlier place of that token.

@@ -67,6 +67,12 @@ pub trait Places: core::fmt::Debug {
     /// when the slot has moved on to another generation or the range does not fit the place.
     fn fill(&self, ticket: Ticket, at: usize, len: usize, write: &mut dyn FnMut(&mut [u8]))
     -> bool;
+
+    /// The address of the first `len` bytes of the ticket's place, for a reader on another thread, which may write there until
+    /// it has said that the read has ended. `None` when the slot has moved on, the place is smaller or its bytes are lent out.
+    fn lend(&self, _ticket: Ticket, _len: usize) -> Option<usize> {
+        None
+    }
 }
 
 /// Positional reads of the files of one model.
@@ -77,11 +83,22 @@ pub trait WeightSource: core::fmt::Debug {
     /// Bytes of file `file` where the source can know it without reading (an HTTP server may not say).
     fn file_bytes(&self, file: u32) -> Option<u64>;
 
-    /// Whether a read has ended when `submit` returns. Reading ahead of use then gains nothing: bytes that are read just
-    /// before they are computed on are still in the processor's cache.
+    /// Whether reads end before `submit` returns, as a rule: one whose bytes are not there yet may still end later. Reading
+    /// ahead of use then gains nothing: bytes that are read just before they are computed on are still in the processor's
+    /// cache.
     fn reads_at_once(&self) -> bool {
         false
     }
+
+    /// Whether bytes may still be on their way over a network. Opening then does not wait for what will be kept: the first
+    /// pass takes it as it comes.
+    fn is_arriving(&self) -> bool {
+        false
+    }
+
+    /// What a pass reads, in the order of use; said once, before the first weights are read. A source that downloads does so
+    /// in this order.
+    fn will_use(&self, _ranges: &[FileRange]) {}
 
     /// Starts a read; its end comes out of [`WeightSource::poll`], be it well, failed or cancelled, exactly once.
     /// A synchronous source has read before this returns.
@@ -94,6 +111,10 @@ pub trait WeightSource: core::fmt::Debug {
     fn rereads(&self) -> bool {
         true
     }
+
+    /// May wait for the end of a read, for less than a step of a pass: where another thread reads, that is sooner than a turn
+    /// of the event loop.
+    fn block(&self) {}
 
     /// Asks for `waker` to be woken when a read ends after this call. A synchronous source may ignore it.
     fn wake_on_completion(&self, waker: &Waker);

@@ -1,6 +1,8 @@
 //! The alphabet of byte-level vocabularies (GPT-2's): every byte as a printable character, so that a token's text is
 //! valid UTF-8. Printable bytes of Latin-1 stand for themselves, the others for U+0100 onwards in order.
 
+use std::io::Write as _;
+
 /// The character that stands for `byte`.
 pub(super) fn char_of(byte: u8) -> char {
     let offset = match byte {
@@ -32,7 +34,8 @@ pub(super) fn spell(bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the bytes that `text` spells. A character outside the alphabet comes out as llama.cpp marks it.
+/// Appends the bytes that `text` spells. A character outside the alphabet comes out as llama.cpp marks it,
+/// but for a text of more than 256 bytes, whose marks do not repeat it.
 pub(super) fn unspell(text: &[u8], out: &mut Vec<u8>) {
     for chunk in text.utf8_chunks() {
         let broken = chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER);
@@ -49,11 +52,16 @@ fn mark_unknown(c: char, text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"[UNK_BYTE_0x");
     let mut utf8 = [0; 4];
     for byte in c.encode_utf8(&mut utf8).bytes() {
-        out.extend_from_slice(format!("{byte:02x}").as_bytes());
+        let _ = write!(out, "{byte:02x}"); // a Vec takes all
     }
-    out.extend_from_slice(text);
+    if text.len() <= MAX_REPEATED_BYTES {
+        out.extend_from_slice(text);
+    }
     out.push(b']');
 }
+
+/// The longest text that a mark repeats: a text of nothing but unknown characters is repeated for each of them.
+const MAX_REPEATED_BYTES: usize = 256;
 
 #[cfg(test)]
 mod tests {
@@ -85,5 +93,13 @@ mod tests {
         let mut out = Vec::new();
         unspell("a｜".as_bytes(), &mut out);
         assert_eq!(out, "a[UNK_BYTE_0xefbd9ca｜]".as_bytes());
+    }
+
+    #[test]
+    fn marks_of_a_long_text_grow_with_its_length_only() {
+        let text = "｜".repeat(10_000);
+        let mut out = Vec::new();
+        unspell(text.as_bytes(), &mut out);
+        assert_eq!(out, "[UNK_BYTE_0xefbd9c]".repeat(10_000).as_bytes());
     }
 }

@@ -17,13 +17,24 @@ impl Detokenizer {
     /// For the ids of a whole text. `show_special`: whether control tokens come out as their texts.
     #[must_use]
     pub fn new(tokenizer: &Tokenizer, show_special: bool) -> Self {
-        let longest = tokenizer.max_token_bytes() + MAX_PENDING;
         Self {
             show_special,
             strip_space: tokenizer.adds_space_prefix(),
-            pending: Vec::with_capacity(longest),
-            text: String::with_capacity(longest * char::REPLACEMENT_CHARACTER.len_utf8()),
+            pending: Vec::with_capacity(max_pending_bytes(tokenizer)),
+            text: String::with_capacity(Self::max_text_bytes(tokenizer)),
         }
+    }
+
+    /// The most bytes of text that come at once.
+    #[must_use]
+    pub fn max_text_bytes(tokenizer: &Tokenizer) -> usize {
+        max_pending_bytes(tokenizer).saturating_mul(char::REPLACEMENT_CHARACTER.len_utf8())
+    }
+
+    /// The bytes that a detokenizer takes beside itself.
+    #[must_use]
+    pub fn memory_bytes(tokenizer: &Tokenizer) -> usize {
+        max_pending_bytes(tokenizer).saturating_add(Self::max_text_bytes(tokenizer))
     }
 
     /// For ids that continue a text: a space at the beginning is part of it.
@@ -69,6 +80,11 @@ impl Detokenizer {
         self.pending.clear();
         &self.text
     }
+}
+
+/// A token and what waits before it.
+fn max_pending_bytes(tokenizer: &Tokenizer) -> usize {
+    tokenizer.max_token_bytes().saturating_add(MAX_PENDING)
 }
 
 /// Whether more bytes could make a character of these, which are none and came last.

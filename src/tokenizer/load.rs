@@ -4,7 +4,7 @@
 use super::bpe::{Bpe, Words};
 use super::merges::{MERGES, Merges};
 use super::partition::SpecialLengths;
-use super::pre::Rule;
+use super::pre::{Rule, Spelling};
 use super::special::{HIDDEN, SPECIAL, SpecialIds, mark_stripping_tokens};
 use super::spm::{SCORES, Spm};
 use super::vocab::{Attrs, TOKEN_TYPE, TOKENS, Vocab};
@@ -99,8 +99,10 @@ impl Tokenizer {
             algorithm,
             special,
             ends,
+            max_token_bytes: 0,
         };
         tokenizer.special.nl = tokenizer.line_feed();
+        tokenizer.max_token_bytes = tokenizer.longest_token();
         tokenizer.check_added()?;
         Ok(tokenizer)
     }
@@ -119,11 +121,27 @@ impl Tokenizer {
             add_sep: false,
             lengths_all: SpecialLengths::default(),
             lengths_user_defined: SpecialLengths::default(),
+            max_token_bytes: 0,
         })
     }
 }
 
 impl Tokenizer {
+    /// Bytes of the longest token as text. Only a byte-level spelling, with its marks, can be shorter than what it spells.
+    fn longest_token(&self) -> usize {
+        let spelled = self.vocab.max_token_bytes();
+        if !matches!(&self.algorithm, Algorithm::Bpe(bpe) if bpe.spelling() == Spelling::Bytes) {
+            return spelled;
+        }
+        let mut bytes = Vec::with_capacity(spelled);
+        let lengths = self.vocab.ids().map(|id| {
+            bytes.clear();
+            self.append_token(id, true, &mut bytes);
+            bytes.len()
+        });
+        lengths.max().unwrap_or(0)
+    }
+
     /// What a line feed becomes.
     fn line_feed(&self) -> Option<crate::TokenId> {
         match &self.algorithm {

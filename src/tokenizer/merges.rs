@@ -1,7 +1,7 @@
 //! The merges of a BPE vocabulary: which two tokens become which, in order of rank. Twelve bytes a merge and an index
 //! of numbers. It knows tokens by id only.
 
-use super::hash_index::{HashIndex, hash_pair};
+use super::hash_index::{HashIndex, NotPut, hash_pair};
 use super::invalid;
 use super::merge::Merged;
 use super::vocab::Vocab;
@@ -50,10 +50,13 @@ impl Merges {
             })?;
             merges.push(merge);
             let rank = u32::try_from(rank).unwrap_or(u32::MAX);
-            index.insert(hash_pair(merge.left, merge.right), rank, |other| {
+            let put = index.insert(hash_pair(merge.left, merge.right), rank, |other| {
                 let other = merges[other as usize];
                 (other.left, other.right) == (merge.left, merge.right)
             });
+            if put == Err(NotPut::Crowded) {
+                return Err(invalid(MERGES, "is made of merges with equal hashes"));
+            }
         }
         Ok(Self { merges: merges.into(), index })
     }

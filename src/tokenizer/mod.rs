@@ -20,12 +20,14 @@ mod partition;
 mod pre;
 mod special;
 mod spm;
+mod template;
 mod unicode;
 mod vocab;
 mod word_piece;
 
 pub use detokenizer::Detokenizer;
 pub use special::SpecialIds;
+pub use template::{Conversation, Json, LocalTime, RenderedChat, template_name};
 
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
@@ -50,6 +52,7 @@ pub struct Tokenizer {
     /// What to look for in a text whose special tokens are tokens, and in one where they are text.
     lengths_all: SpecialLengths,
     lengths_user_defined: SpecialLengths,
+    max_token_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -77,14 +80,7 @@ impl Tokenizer {
         add_special: bool,
         parse_special: bool,
     ) -> Result<Vec<TokenId>> {
-        if matches!(self.algorithm, Algorithm::None) {
-            let message = "this model has no vocabulary: it takes token ids, not text";
-            return Err(Error::new(ErrorKind::Misuse, message));
-        }
-        if text.len() > MAX_TEXT_BYTES {
-            let message = format!("a text of {} bytes is longer than {MAX_TEXT_BYTES}", text.len());
-            return Err(Error::new(ErrorKind::InvalidOption, message));
-        }
+        self.check_encodable(text)?;
         let mut ids = Vec::new();
         let is_encoder = matches!(self.algorithm, Algorithm::WordPiece(_));
         if add_special && (self.add_bos || is_encoder) {
@@ -195,10 +191,23 @@ impl Tokenizer {
         !matches!(self.algorithm, Algorithm::None)
     }
 
-    /// Bytes of the longest token as the file spells it; none stands for more bytes of text.
+    /// The most bytes that one token stands for. A character that a byte-level vocabulary has no byte for comes out as a mark, which
+    /// is longer than what the file spells.
     #[must_use]
     pub fn max_token_bytes(&self) -> usize {
-        self.vocab.max_token_bytes()
+        self.max_token_bytes
+    }
+
+    /// Tokens that a text of `n_bytes` becomes at the least, if no special token is looked for in it: what is known without encoding
+    /// it. 0 where texts are cleaned first.
+    #[must_use]
+    pub fn least_tokens(&self, n_bytes: usize) -> usize {
+        match &self.algorithm {
+            Algorithm::None | Algorithm::WordPiece(_) => 0,
+            Algorithm::Bpe(_) | Algorithm::Spm(_) => {
+                n_bytes.checked_div(self.max_token_bytes).unwrap_or(0)
+            }
+        }
     }
 
     /// All bytes that it holds in memory, itself included.
@@ -216,6 +225,19 @@ impl Tokenizer {
             + size_of_val(&*self.ends)
             + self.lengths_all.memory_bytes()
             + self.lengths_user_defined.memory_bytes()
+    }
+
+    /// Refuses texts that cannot be encoded at all.
+    fn check_encodable(&self, text: &str) -> Result<()> {
+        if matches!(self.algorithm, Algorithm::None) {
+            let message = "this model has no vocabulary: it takes token ids, not text";
+            return Err(Error::new(ErrorKind::Misuse, message));
+        }
+        if text.len() > MAX_TEXT_BYTES {
+            let message = format!("a text of {} bytes is longer than {MAX_TEXT_BYTES}", text.len());
+            return Err(Error::new(ErrorKind::InvalidOption, message));
+        }
+        Ok(())
     }
 
     fn adds_space_prefix(&self) -> bool {

@@ -221,7 +221,9 @@ const OTHER_ENDS: &[&str] = &[
     "[e~[",
 ];
 
-const ALWAYS_SHOWN: &[&str] = &["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
+/// Markers that llama.cpp shows as text.
+pub(super) const ALWAYS_SHOWN: &[&str] =
+    &["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
 
 const INFILL_PREFIXES: &[&str] = &[
     "<|fim_prefix|>",

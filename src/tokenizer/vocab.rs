@@ -1,7 +1,7 @@
 //! The tokens of a vocabulary: one arena of bytes, where each ends, a byte of attributes each, and an index from bytes
 //! to ids. It holds texts as the file spells them and knows no algorithm that uses them.
 
-use super::hash_index::{HashIndex, hash_bytes};
+use super::hash_index::{HashIndex, NotPut, hash_bytes};
 use super::invalid;
 use crate::TokenId;
 use crate::error::Result;
@@ -9,6 +9,7 @@ use crate::error::Result;
 /// All tokens. 11 bytes a token beside the texts themselves.
 #[derive(Debug, Default)]
 pub(super) struct Vocab {
+    n_vocab: usize,
     bytes: Box<[u8]>,
     ends: Box<[u32]>,
     attrs: Box<[Attrs]>,
@@ -83,18 +84,19 @@ impl Vocab {
             Some(types) => types[..n_vocab].iter().map(|ty| Attrs::of_type(*ty)).collect(),
             None => vec![Attrs::NORMAL; n_vocab].into(),
         };
-        let mut vocab = Self { bytes: bytes.into(), ends: ends.into(), attrs, ..Self::default() };
+        let (bytes, ends) = (bytes.into(), ends.into());
+        let mut vocab = Self { n_vocab, bytes, ends, attrs, ..Self::default() };
         vocab.build_index()?;
         Ok(vocab)
     }
 
-    /// A vocabulary of ids without texts.
+    /// A vocabulary of ids without texts. It takes no memory: `n_vocab` is a number that a file may make up.
     pub(super) fn nameless(n_vocab: usize) -> Self {
-        Self { ends: vec![0; n_vocab].into(), ..Self::default() }
+        Self { n_vocab, ..Self::default() }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.ends.len()
+        self.n_vocab
     }
 
     /// Bytes of the longest token.
@@ -135,7 +137,7 @@ impl Vocab {
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = TokenId> + use<> {
-        (0..self.ends.len()).map(id_of)
+        (0..self.n_vocab).map(id_of)
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -149,12 +151,14 @@ impl Vocab {
         let mut index = HashIndex::with_room_for(self.len());
         for id in self.ids() {
             let text = self.text(id);
-            if let Some(other) =
-                index.insert(hash_bytes(text), id, |other| self.text(other) == text)
-            {
-                let text = String::from_utf8_lossy(text);
-                return Err(invalid(TOKENS, format!("has '{text}' twice, as {other} and as {id}")));
-            }
+            let put = index.insert(hash_bytes(text), id, |other| self.text(other) == text);
+            put.map_err(|why| match why {
+                NotPut::Same(other) => {
+                    let text = String::from_utf8_lossy(text);
+                    invalid(TOKENS, format!("has '{text}' twice, as {other} and as {id}"))
+                }
+                NotPut::Crowded => invalid(TOKENS, "is made of tokens with equal hashes"),
+            })?;
             self.max_token_bytes = self.max_token_bytes.max(text.len());
         }
         self.index = index;
@@ -191,6 +195,7 @@ pub(super) const TOKEN_TYPE: &str = "tokenizer.ggml.token_type";
 
 #[cfg(test)]
 mod tests {
+    use super::super::hash_index::crowded;
     use super::*;
 
     fn vocab(texts: &[&str]) -> Result<Vocab> {
@@ -215,6 +220,18 @@ mod tests {
         );
         assert_eq!((vocab.find_hex_byte(10), vocab.find_hex_byte(11)), (Some(3), None));
         assert_eq!((vocab.text(5), vocab.max_token_bytes()), (&b""[..], 9));
+    }
+
+    #[test]
+    fn texts_made_to_share_a_hash_are_refused_early() {
+        let texts = crowded::texts(200_000);
+        let ends = (1..=200_000).map(|n| 8 * n).collect();
+        let e = Vocab::new(texts.concat(), ends, None).unwrap_err();
+        assert_eq!(e.code(), "invalid_model");
+        assert_eq!(
+            e.message(),
+            "metadata key 'tokenizer.ggml.tokens' is made of tokens with equal hashes"
+        );
     }
 
     #[test]

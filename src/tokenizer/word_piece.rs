@@ -73,7 +73,7 @@ fn encode_word(vocab: &Vocab, word: &[u8], unknown: Option<TokenId>, out: &mut V
     let n_before = out.len();
     let mut at = 0;
     while at < word.len() {
-        let longest = word.len().min(at + vocab.max_token_bytes());
+        let longest = word.len().min(at + vocab.max_token_bytes().min(MAX_PIECE_BYTES));
         let found =
             (at + 1..=longest).rev().find_map(|end| Some((end, vocab.find(&word[at..end])?)));
         let Some((end, id)) = found else {
@@ -92,6 +92,10 @@ fn stands_alone(c: char, class: Class) -> bool {
         || (class == Class::Symbol && c.is_ascii())
         || IDEOGRAPHS.iter().any(|(first, last)| (*first..=*last).contains(&c))
 }
+
+/// Longer tokens are never looked for, so that a word costs what its length says whatever a file holds. BERT's own tokenizer cuts
+/// no word of more than 100 characters: a longer token is part of no text that a model has seen.
+const MAX_PIECE_BYTES: usize = 100 * 4 + UNDERLINE.len();
 
 pub(super) const LOWERCASE: &str = "tokenizer.ggml.normalizer.lowercase";
 const STRIP_ACCENTS: &str = "tokenizer.ggml.normalizer.strip_accents";

@@ -17,6 +17,8 @@
 mod attention;
 mod blocks;
 mod golden;
+#[cfg(target_arch = "wasm32")]
+mod host;
 mod matmul;
 mod numbers;
 mod quantize;

@@ -112,7 +112,7 @@ fn fast_formats() -> impl Iterator<Item = GgmlType> {
 }
 
 #[wasm_bindgen_test(unsupported = test)]
-fn fast_products_follow_the_definition_in_every_shape() {
+pub(crate) fn fast_products_follow_the_definition_in_every_shape() {
     for ty in fast_formats() {
         let mut digest = Digest::new();
         for (i, shape) in shapes().into_iter().enumerate() {
@@ -124,7 +124,7 @@ fn fast_products_follow_the_definition_in_every_shape() {
 }
 
 #[wasm_bindgen_test(unsupported = test)]
-fn fast_products_follow_the_definition_at_the_extremes() {
+pub(crate) fn fast_products_follow_the_definition_at_the_extremes() {
     for ty in fast_formats() {
         let block = activation_format(ty).block();
         let mut digest = Digest::new();
@@ -143,7 +143,7 @@ fn fast_products_follow_the_definition_at_the_extremes() {
 }
 
 #[wasm_bindgen_test(unsupported = test)]
-fn exact_products_follow_the_definition() {
+pub(crate) fn exact_products_follow_the_definition() {
     for ty in ALL {
         let mut digest = Digest::new();
         for (i, shape) in shapes().into_iter().enumerate() {
@@ -157,7 +157,7 @@ fn exact_products_follow_the_definition() {
 }
 
 #[wasm_bindgen_test(unsupported = test)]
-fn products_are_close_to_those_in_f64() {
+pub(crate) fn products_are_close_to_those_in_f64() {
     for ty in ALL {
         for (i, shape) in shapes().into_iter().enumerate() {
             let case = Case::new(ty, shape, Fill::Random, 400 + i as u64);

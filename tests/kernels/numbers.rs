@@ -1,5 +1,8 @@
 //! Seeded numbers, comparison by bits, and digests.
 
+/// What one operation in f32 is off by at most, as a share of its result.
+pub(crate) const ROUNDING: f64 = f32::EPSILON as f64 / 2.0;
+
 /// xorshift64*: the same numbers everywhere.
 pub(crate) struct Rng(u64);
 

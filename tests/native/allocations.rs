@@ -82,6 +82,9 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if new_size >= REFUSED_FROM.get() {
+            return core::ptr::null_mut();
+        }
         // The old block lives until the new one is filled.
         count(new_size.cast_signed());
         count(-layout.size().cast_signed());

@@ -10,7 +10,7 @@ use sluice::runtime::native::{NativeHost, block_on, open_source};
 use sluice::runtime::{Engine, Halted, Inspection, OpenConfig, Precision, Residency};
 use sluice::source::{MemorySource, WeightSource};
 
-use crate::generate::{fixture, logits};
+use crate::generate::{computed, fixture};
 
 /// Positions of the runs: a few chunks, and more than one page of a window.
 const N_TOKENS: u32 = 40;
@@ -35,21 +35,27 @@ enum Kind {
 }
 
 fn try_open(path: &Path, kind: Kind, config: &OpenConfig) -> Result<Engine, Halted> {
-    block_on(Engine::open(source(path, kind), config, &NativeHost::new()))
+    block_on(Engine::open(source(path, kind), &of_model(path, config), &NativeHost::new()))
 }
 
 fn run(path: &Path, kind: Kind, config: &OpenConfig, n_chunk: u32) -> (Vec<u32>, Engine) {
     let mut engine =
         try_open(path, kind, config).unwrap_or_else(|h| panic!("{path:?} {config:?}: {h:?}"));
     let ids = prompt(engine.model().hparams().n_vocab);
-    let rows = logits(&mut engine, &ids, n_chunk);
+    let rows = computed(&mut engine, &ids, n_chunk);
     (rows.iter().flatten().map(|value| value.to_bits()).collect(), engine)
 }
 
 fn floor(path: &Path, kind: Kind, config: &OpenConfig) -> u64 {
     let inspection =
         block_on(Inspection::read(source(path, kind), &NativeHost::new())).expect("header");
-    inspection.plan(config).expect("plan").floor_bytes
+    inspection.plan(&of_model(path, config)).expect("plan").floor_bytes
+}
+
+/// An encoder has no chunks.
+fn of_model(path: &Path, config: &OpenConfig) -> OpenConfig {
+    let is_encoder = path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("bert"));
+    OpenConfig { n_batch: config.n_batch.filter(|_| !is_encoder), ..config.clone() }
 }
 
 fn base(precision: Precision) -> OpenConfig {
@@ -102,7 +108,7 @@ fn all_ways_agree(path: &Path, precision: Precision) {
         else {
             continue;
         };
-        let Ok(plan) = inspection.plan(&ring) else { continue };
+        let Ok(plan) = inspection.plan(&of_model(path, &ring)) else { continue };
         check(&OpenConfig { budget_bytes: Some(plan.floor_bytes), ..ring }, Kind::File, u32::MAX);
     }
     let refused =

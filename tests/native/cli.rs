@@ -77,7 +77,13 @@ fn every_way_to_hold_the_weights_gives_the_same_logits_file() {
     let tight = ["--ram-budget", floor.as_str(), "--n-batch", "1"];
     assert!(write("floor", &tight) == expected, "at the floor");
     assert!(write("mmap", &[&tight[..], &["--mmap"]].concat()) == expected, "through a map");
-    assert!(write("no-async", &["--no-async"]) == expected, "without reading ahead");
+    let no_async = [&tight[..], &["--no-async"]].concat();
+    assert!(write("no-async", &no_async) == expected, "without reading ahead");
+    assert!(write("f16", &["--kv", "f16"]) == expected, "f16 is the default");
+    let f32_kv = write("kv", &["--kv", "f32"]);
+    assert!(f32_kv != expected, "another cache has other bits");
+    let f32_tight = ["--kv", "f32", "--ram-budget", "64K", "--ram-budget-force", "--n-batch", "1"];
+    assert!(write("kv-tight", &f32_tight) == f32_kv, "the same at every budget");
     let forced = ["--ram-budget", "64K", "--ram-budget-force", "--n-batch", "1"];
     assert!(write("forced", &forced) == expected, "forced below the floor");
     let exact = write("exact", &["--precision", "exact"]);
@@ -92,6 +98,11 @@ fn inspect_says_what_a_model_is_and_takes() {
     assert_eq!(verdict["architecture"], "gemma3", "{verdict}");
     assert!(verdict["plan"]["floorBytes"].as_u64().expect("floor") > 0, "{verdict}");
     assert_eq!(verdict["refused"], Value::Null, "{verdict}");
+    let kv = |kv_type| {
+        let verdict = json(&["inspect", &path("models/gemma3.gguf"), "--kv", kv_type, "--json"]);
+        verdict["plan"]["ledger"]["kv"].as_u64().expect("bytes")
+    };
+    assert!(kv("f32") > kv("f16") && kv("f16") > kv("q8_0"), "{} {}", kv("f16"), kv("q8_0"));
     let verdict = json(&["inspect", &path("models/gemma3.gguf"), "--ram-budget", "64K", "--json"]);
     assert_eq!(verdict["refused"]["code"], "out_of_memory", "{verdict}");
 }
@@ -134,13 +145,43 @@ fn tokenize_reads_lines_of_json_and_decodes_back() {
 }
 
 #[test]
+fn output_that_nobody_reads_ends_the_command_quietly() {
+    let model = path("models/llama-gqa.gguf");
+    for args in [
+        vec!["inspect", &model],
+        vec!["run", &model, "--ids", "1,2,3", "-n", "8", "--greedy", "--ignore-eog"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sluice"))
+            .args(&args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command is built");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("output");
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    }
+}
+
+#[test]
 fn failures_are_one_line_with_the_code() {
     let model = path("models/llama-gqa.gguf");
     for (args, code, words) in [
         (vec!["run", "/nowhere.gguf", "-p", "x"], "source_failed", "/nowhere.gguf"),
+        (
+            vec!["logits", &model, "--ids", "1", "--out", "/nowhere/l"],
+            "output_failed",
+            "/nowhere/l",
+        ),
+        (
+            vec!["make-model", "smollm2-135m", "--zeros", "-o", "/nowhere/m"],
+            "output_failed",
+            "/nowhere/m",
+        ),
         (vec!["run", &model, "-p", ""], "invalid_option", "prompt"),
         (vec!["run", &model, "--ids", "1,2,3", "--ctx", "2"], "context_full", "3"),
-        (vec!["run", &model], "invalid_option", "-p"),
+        (vec!["run", "/nowhere.gguf"], "invalid_option", "-p"),
         (vec!["run", &path("README.md"), "-p", "x"], "invalid_model", "#"),
         (vec!["run", &model, "--ids", "1", "--ram-budget", "100K"], "out_of_memory", "memory"),
     ] {
@@ -150,4 +191,11 @@ fn failures_are_one_line_with_the_code() {
         assert_eq!(said.trim_end().lines().count(), 1, "{args:?}: {said}");
         assert!(!said.contains("panicked"), "{args:?}: {said}");
     }
+}
+
+#[test]
+fn greedy_and_a_temperature_contradict_each_other() {
+    let model = path("models/llama-gqa.gguf");
+    let said = refused(&["run", &model, "--ids", "1", "--greedy", "--temperature", "0.5"]);
+    assert!(said.contains("'--greedy' cannot be used with '--temperature <X>'"), "{said}");
 }

@@ -8,8 +8,8 @@ use sluice::error::ErrorKind;
 use sluice::model::Precision;
 use sluice::runtime::native::{NativeHost, block_on, open_source};
 use sluice::runtime::{
-    Engine, Finish, GenerateConfig, Halted, Host, OpenConfig, Outcome, Prompt, SamplerConfig,
-    StoppedBy,
+    EmbedConfig, Engine, Finish, GenerateConfig, Halted, Host, ModelKind, OpenConfig, Outcome,
+    Prompt, SamplerConfig, StoppedBy,
 };
 
 /// The path of a fixture.
@@ -30,6 +30,22 @@ pub(crate) fn logits(engine: &mut Engine, ids: &[u32], n_chunk: u32) -> Vec<Vec<
     block_on(engine.logits(ids, n_chunk, &NativeHost::new(), &mut |row| rows.push(row.to_vec())))
         .expect("logits");
     rows
+}
+
+/// What a model makes of `ids`: all logits, or of an encoder the vectors of the text and of its half.
+pub(crate) fn computed(engine: &mut Engine, ids: &[u32], n_chunk: u32) -> Vec<Vec<f32>> {
+    match engine.model().kind() {
+        ModelKind::Decoder => logits(engine, ids, n_chunk),
+        ModelKind::Encoder => {
+            [ids, &ids[..ids.len() / 2]].iter().map(|ids| embedding(engine, ids)).collect()
+        }
+    }
+}
+
+/// The vector of `ids`.
+pub(crate) fn embedding(engine: &mut Engine, ids: &[u32]) -> Vec<f32> {
+    let config = EmbedConfig::default();
+    block_on(engine.embed(&[ids.to_vec()], &config, &NativeHost::new())).expect("embeds").vectors
 }
 
 fn exact() -> OpenConfig {

@@ -9,9 +9,15 @@
 
 mod allocations;
 mod architecture;
+mod arriving;
 mod bad_input;
 mod bounded;
+mod chat;
 mod cli;
+mod cores;
+mod documented_defaults;
+mod embed;
+mod encoder;
 mod error;
 mod generate;
 mod gguf;

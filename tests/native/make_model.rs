@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use sluice::gguf::{Header, TensorType};
+use sluice::planner::PAGE_BYTES;
 use sluice::quant::GgmlType;
+use sluice::runtime::native::{NativeHost, block_on, open_source};
+use sluice::runtime::{Inspection, OpenConfig};
 
 /// Runs the command with `arguments`, the last of them standing for a file in a directory of the test's own.
 fn make(name: &str, arguments: &[&str]) -> PathBuf {
@@ -82,6 +85,56 @@ fn the_same_seed_makes_the_same_file() {
     check_vocabulary(&Header::parse(&a).unwrap());
     assert!(a == b, "seed 1 twice");
     assert!(a != c && a.len() == c.len(), "another seed");
+}
+
+/// The sizes that are tested by nothing but their headers: what they would take, and that no plan passes its budget.
+#[test]
+fn headers_of_true_size_are_planned() {
+    // Size of the file, the floor at a context of 512, and bytes of keys and values of a position.
+    let shapes = [
+        ("llama-1b", 780..830, 32, 16 * 2 * 512 * 2),
+        ("llama-8b", 4_900..4_950, 144, 32 * 2 * 1024 * 2),
+        ("llama-13b", 7_800..7_900, 440, 40 * 2 * 5120 * 2),
+        ("llama-70b", 42_000..43_000, 200, 80 * 2 * 1024 * 2),
+    ];
+    for (shape, megabytes, most, position_bytes) in shapes {
+        let file = make(&format!("{shape}-zeros.gguf"), &[shape, "--zeros"]);
+        let size = std::fs::metadata(&file).unwrap().len();
+        assert!(megabytes.contains(&(size / 1_000_000)), "{shape}: {size} bytes");
+        let source = open_source(std::slice::from_ref(&file), false).unwrap();
+        let header = block_on(Inspection::read(source, &NativeHost::new())).unwrap();
+        let config = |budget| OpenConfig {
+            n_ctx: Some(512),
+            budget_bytes: Some(budget),
+            ..OpenConfig::default()
+        };
+        let floor = header.fit(&config(0), None).floor_bytes.unwrap();
+        assert!(floor <= most * 1_000_000, "{shape}: the floor is {floor}");
+        let error = header.plan(&config(floor - PAGE_BYTES)).unwrap_err();
+        assert_eq!(error.code(), "out_of_memory", "{shape}: {error}");
+        let mut residents = Vec::new();
+        for budget in [floor, 2 * floor, 1 << 30, 4 << 30, 16 << 30, 64 << 30] {
+            let plan = header.plan(&config(budget)).unwrap();
+            assert!(plan.total_bytes <= budget, "{shape}: {} of {budget}", plan.total_bytes);
+            let sum: u64 = plan.ledger.iter().map(|item| item.bytes).sum();
+            assert_eq!(sum, plan.total_bytes, "{shape}: the ledger's sum");
+            let kv = plan.ledger_bytes("kv");
+            assert!(
+                (512 * position_bytes..512 * position_bytes + 65_536).contains(&kv),
+                "{shape}: {kv} bytes of keys and values"
+            );
+            assert!(
+                plan.resident_bytes + plan.streamed_bytes_per_token >= plan.weight_bytes,
+                "{shape}: every row is kept or read"
+            );
+            residents.push(plan.resident_bytes);
+        }
+        assert!(residents.is_sorted(), "{shape}: {residents:?}");
+        assert!(residents[0] < PAGE_BYTES, "{shape}: the floor keeps nothing: {residents:?}");
+        assert!(residents[5] > size * 9 / 10, "{shape}: 64 GiB keep everything: {residents:?}");
+        println!("{shape}: {size} bytes, floor {floor}");
+        std::fs::remove_file(&file).unwrap();
+    }
 }
 
 /// Any text can be encoded with the made vocabulary, and comes back.

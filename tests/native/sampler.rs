@@ -415,9 +415,10 @@ fn a_step_allocates_nothing_and_a_sampler_no_more_than_it_says() {
         SamplerConfig { mirostat: 2, logprobs: Some(20), ..off },
     ];
     for config in configs {
-        let (sampler, made) = measure(|| Sampler::new(&config, 5000, 512));
+        let (sampler, made) = measure(|| Sampler::new(&config, 5000, 4096));
         let mut sampler = sampler.unwrap();
-        assert!(made.peak_bytes as u64 <= Sampler::max_bytes(5000, 512), "{made:?} for {config:?}");
+        let max_bytes = Sampler::max_bytes(5000, 4096);
+        assert!(made.peak_bytes as u64 <= max_bytes, "{made:?} of {max_bytes} for {config:?}");
         let all: Vec<Vec<f32>> = (0..20).map(|step| golden_logits(step, 5000)).collect();
         let ((), stepped) = measure(|| {
             for logits in all.iter().cycle().take(700) {

@@ -5,13 +5,15 @@
 #[path = "../shared/source_conformance.rs"]
 mod source_conformance;
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-use js_sys::{Array, Uint8Array};
-use sluice::source::web::{JsSource, WebSource};
-use sluice::source::{MemorySource, WeightSource};
+use js_sys::{Array, Promise, Uint8Array};
+use sluice::source::web::{DeskSource, JsDesk, JsSource, WebSource};
+use sluice::source::{MemorySource, Places, ReadRequest, Ticket, WeightSource};
 use source_conformance::source_conforms;
-use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::JsCast;
+use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
@@ -21,6 +23,36 @@ extern "C" {
     /// A JS source of these files that brings its bytes in chunks of so many, each in a turn of its own.
     #[wasm_bindgen(js_name = chunkedSource)]
     fn chunked_source(files: Array, chunk_bytes: u32) -> JsSource;
+}
+
+#[wasm_bindgen(module = "/tests/wasm/desk.js")]
+extern "C" {
+    /// A desk at which reads end when [`IdleDesk::end_all`] says so.
+    #[wasm_bindgen(js_name = idleDesk)]
+    fn idle_desk(memory: JsValue) -> IdleDesk;
+
+    #[derive(Clone)]
+    type IdleDesk;
+
+    #[wasm_bindgen(method, getter, js_name = isClosed)]
+    fn is_closed(this: &IdleDesk) -> bool;
+
+    #[wasm_bindgen(method, js_name = endAll)]
+    fn end_all(this: &IdleDesk);
+}
+
+/// A place that another worker may write.
+#[derive(Debug)]
+struct Place([u8; 8]);
+
+impl Places for Place {
+    fn fill(&self, _: Ticket, _: usize, _: usize, _: &mut dyn FnMut(&mut [u8])) -> bool {
+        false
+    }
+
+    fn lend(&self, _: Ticket, _: usize) -> Option<usize> {
+        Some(self.0.as_ptr().addr())
+    }
 }
 
 fn web_source(files: &[Vec<u8>], chunk_bytes: u32) -> Rc<dyn WeightSource> {
@@ -42,4 +74,22 @@ async fn memory_conforms() {
         Box::pin(async { Rc::new(MemorySource::new(files)) as Rc<dyn WeightSource> })
     })
     .await;
+}
+
+#[wasm_bindgen_test]
+async fn a_place_outlives_its_desk_until_the_read_has_ended() {
+    let desk = idle_desk(wasm_bindgen::memory());
+    let source = DeskSource::open(desk.clone().unchecked_into::<JsDesk>()).await.unwrap();
+    let places: Rc<dyn Places> = Rc::new(Place([0; 8]));
+    let alive: Weak<dyn Places> = Rc::downgrade(&places);
+    let ticket = Ticket { slot: 0, generation: 0 };
+    source.submit(ReadRequest { ticket, file: 0, offset: 0, len: 8 }, &places);
+    drop((source, places));
+    assert!(desk.is_closed(), "the reader is told");
+    assert!(alive.upgrade().is_some(), "the reader may still write there");
+    desk.end_all();
+    for _ in 0..10 {
+        JsFuture::from(Promise::resolve(&JsValue::NULL)).await.unwrap();
+    }
+    assert!(alive.upgrade().is_none(), "nobody writes there any more");
 }

@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// So many layers instead of the model's own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     layers: Option<u32>,
+    /// Zeros instead of weights, which take no room on the disk: for what depends on the header alone
+    #[arg(long)]
+    zeros: bool,
     /// No line of progress
     #[arg(long)]
     quiet: bool,
@@ -45,21 +48,34 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let shape = Shape::of(args.shape, args.layers);
     let tensors = formats::typed(&shape, args.quant)?;
-    let total = tensors.iter().map(|t| t.spec().n_bytes()).sum::<Result<u64>>()?;
-    let path = args.out.display();
+    let path = args.out.display().to_string();
+    let cannot_write = |e| super::cannot_write(&path, &e);
     #[allow(clippy::disallowed_methods, reason = "a native command writes a file")]
-    let file = File::create(&args.out)
-        .map_err(|e| super::io_error(&format!("cannot create {path}"), &e))?;
+    let file = File::create(&args.out).map_err(cannot_write)?;
     let mut file = BufWriter::with_capacity(1 << 20, file);
-    let sink = |bytes: &[u8]| {
-        file.write_all(bytes).map_err(|e| super::io_error(&format!("cannot write {path}"), &e))
-    };
+    let sink = |bytes: &[u8]| file.write_all(bytes).map_err(cannot_write);
     let specs: Vec<TensorSpec<'_>> = tensors.iter().map(Tensor::spec).collect();
     let mut writer = ModelWriter::new(Format::Gguf, &metadata(&shape, args.quant), &specs, sink)?;
+    if args.zeros {
+        let n_bytes = writer.file_bytes();
+        drop(writer);
+        let file = file.into_inner().map_err(|e| cannot_write(e.into_error()))?;
+        return file.set_len(n_bytes).map_err(cannot_write);
+    }
+    write_weights(args, &tensors, &mut writer)?;
+    writer.finish()?;
+    file.flush().map_err(cannot_write)
+}
 
+fn write_weights<S: FnMut(&[u8]) -> Result<()>>(
+    args: &Args,
+    tensors: &[Tensor],
+    writer: &mut ModelWriter<S>,
+) -> Result<()> {
+    let total = tensors.iter().map(|t| t.spec().n_bytes()).sum::<Result<u64>>()?;
     let mut progress = Progress { total, written: 0, told: 0, quiet: args.quiet };
     let mut piece = vec![0; PIECE_BYTES];
-    for (seed, tensor) in (args.seed << 20..).zip(&tensors) {
+    for (seed, tensor) in (args.seed << 20..).zip(tensors) {
         let mut stream = BlockStream::new(tensor.ty, tensor.shape[0], tensor.role, seed);
         let mut left = tensor.spec().n_bytes()?;
         while left > 0 {
@@ -69,8 +85,6 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             progress.add(n as u64);
         }
     }
-    writer.finish()?;
-    file.flush().map_err(|e| super::io_error(&format!("cannot write {path}"), &e))?;
     progress.end();
     Ok(())
 }

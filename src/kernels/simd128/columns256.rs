@@ -34,6 +34,7 @@ struct Unpacked {
 }
 
 /// All rows times tokens `first..first + 4 G`; those past the last token are copies of it and not stored.
+#[inline(never)] // browsers compile hot functions whole, in memory of their size: a kernel, not all of them
 pub(super) fn columns256<const N: usize, F: Format256<N>, const G: usize>(
     w: &Weights<'_>,
     x: &Q8<'_>,

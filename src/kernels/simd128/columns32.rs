@@ -24,6 +24,7 @@ struct Packed<'a, const G: usize, const V: usize> {
 }
 
 /// All rows times tokens `first..first + 4 G`; those past the last token are copies of it and not stored.
+#[inline(never)] // browsers compile hot functions whole, in memory of their size: a kernel, not all of them
 pub(super) fn columns32<const N: usize, F: Format32<N>, const G: usize, const V: usize>(
     w: &Weights<'_>,
     x: &Q8<'_>,

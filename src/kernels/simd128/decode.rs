@@ -40,10 +40,26 @@ pub(super) fn halves(x: v128) -> [v128; 2] {
 /// The f32 of eight finite halves.
 #[inline(always)]
 pub(super) fn finite_halves(x: v128) -> [v128; 2] {
-    [i32x4_extend_low_i16x8(x), i32x4_extend_high_i16x8(x)].map(|x| {
-        // The sign is extended over what lies above the exponent, whose place it then leaves.
-        let placed = v128_and(i32x4_shl(x, 13), u32x4_splat(0x8fff_e000));
-        // 2^112 puts the bias right, subnormals included.
-        f32x4_mul(placed, f32x4_splat(f32::from_bits(0x7780_0000)))
-    })
+    placed_halves(x).map(|placed| f32x4_mul(placed, f32x4_splat(HALVES_UP)))
 }
+
+/// The f32 of eight finite halves, divided by [`HALVES_UP`]: their fields moved to where f32 has them.
+#[inline(always)]
+pub(super) fn placed_halves(x: v128) -> [v128; 2] {
+    // The shift leaves copies of the sign above the exponent, which has four bits in the upper 16.
+    let upper = v128_and(i16x8_shr(x, 3), u16x8_splat(0x8fff));
+    let lower = i16x8_shl(x, 13);
+    [
+        i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(lower, upper),
+        i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(lower, upper),
+    ]
+}
+
+/// The same of four halves that were extended to 32 bits.
+#[inline(always)]
+pub(super) fn placed_half_words(x: v128) -> v128 {
+    v128_and(i32x4_shl(x, 13), u32x4_splat(0x8fff_e000))
+}
+
+/// 2^112: what the bias of the exponents differs by. Subnormal halves come out right too.
+pub(super) const HALVES_UP: f32 = f32::from_bits(0x7780_0000);

@@ -30,6 +30,14 @@ pub(super) fn load_i16(from: &[i16; 8]) -> v128 {
     unsafe { v128_load(from.as_ptr().cast()) }
 }
 
+/// Four i16 from byte `at` of a block on, as i32.
+#[inline(always)]
+pub(super) fn load_i16x4_from<const N: usize>(block: &[u8; N], at: usize) -> v128 {
+    assert!(at + 8 <= N, "inside the block");
+    // SAFETY: the bytes read lie inside the block, and wasm loads take any alignment.
+    unsafe { i32x4_load_extend_i16x4(block.as_ptr().add(at).cast()) }
+}
+
 /// Bytes `AT..AT + 4` of a block in all lanes.
 #[inline(always)]
 pub(super) fn splat_at<const AT: usize, const N: usize>(block: &[u8; N]) -> v128 {

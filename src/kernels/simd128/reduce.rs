@@ -63,6 +63,16 @@ pub(super) fn fold([a, b, c, d]: [v128; 4]) -> f32 {
     f32x4_extract_lane::<0>(x) + f32x4_extract_lane::<1>(x)
 }
 
+/// The rest of the tree for four vectors whose partial sums are down to four: the sums of lanes 0 and 2 and of 1 and 3,
+/// added up.
+#[inline(always)]
+pub(super) fn fold_four([a, b, c, d]: [v128; 4]) -> v128 {
+    let halve =
+        |a, b| f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(a, b), i32x4_shuffle::<2, 3, 6, 7>(a, b));
+    let (ab, cd) = (halve(a, b), halve(c, d));
+    f32x4_add(i32x4_shuffle::<0, 2, 4, 6>(ab, cd), i32x4_shuffle::<1, 3, 5, 7>(ab, cd))
+}
+
 /// The tree after the products of fewer than 16 elements have been added.
 fn with_rest(sums: [v128; 4], rest: impl Iterator<Item = f32>) -> f32 {
     let mut lanes = [[0.0; 4]; 4];

@@ -25,7 +25,7 @@ impl Bytes {
     /// `acc` and, spread over its lanes, the products with `w` in 0..=127.
     #[inline(always)]
     pub(super) fn dot_unsigned(&self, w: v128, acc: v128) -> v128 {
-        i32x4_relaxed_dot_i8x16_i7x16_add(self.signed, w, acc)
+        dot(self.signed, w, acc)
     }
 
     /// `acc` and, spread over its lanes, the products with signed `w`, less [`signed_start`] of these activations.
@@ -33,8 +33,15 @@ impl Bytes {
     /// `w x = -w |x|` for negative x, and `-w = !w + 1`: the ones are what is left to be added.
     #[inline(always)]
     pub(super) fn dot_signed(&self, w: v128, acc: v128) -> v128 {
-        i32x4_relaxed_dot_i8x16_i7x16_add(v128_xor(w, self.negative), self.magnitude, acc)
+        dot(v128_xor(w, self.negative), self.magnitude, acc)
     }
+}
+
+/// The instruction; test builds check what it asks of its second operand.
+#[inline(always)]
+fn dot(signed: v128, unsigned: v128, acc: v128) -> v128 {
+    debug_assert_eq!(i8x16_bitmask(unsigned), 0, "numbers in 0..=127");
+    i32x4_relaxed_dot_i8x16_i7x16_add(signed, unsigned, acc)
 }
 
 /// What the sums of [`Bytes::dot_signed`] start from: the magnitudes of the negative activations.

@@ -22,6 +22,7 @@ struct XBlock<'a> {
 }
 
 /// All rows times token `token`. `scratch` takes four words per block.
+#[inline(never)] // browsers compile hot functions whole, in memory of their size: a kernel, not all of them
 pub(super) fn rows256<const N: usize, F: Format256<N>>(
     w: &Weights<'_>,
     x: &Q8<'_>,

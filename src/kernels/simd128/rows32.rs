@@ -12,6 +12,7 @@ use super::lanes::{gather_from, halves_high, halves_low, load_first, load_i8, su
 use crate::kernels::{Out, Q8, Weights};
 
 /// All rows times token `token`. `scratch` takes two words per block.
+#[inline(never)] // browsers compile hot functions whole, in memory of their size: a kernel, not all of them
 pub(super) fn rows32<const N: usize, F: Format32<N>>(
     w: &Weights<'_>,
     x: &Q8<'_>,

@@ -3,7 +3,7 @@
 use super::Joint;
 use crate::model::emitter::{Emitter, Presence, Result};
 use crate::model::kv_cache::KvLayer;
-use crate::model::program::{Buf, Op, Part, RopeId, Scope, ScoringRule};
+use crate::model::program::{Buf, Op, Part, RopeId, Scope, ScoringRule, Seen};
 use crate::model::uses::Phase;
 
 /// What differs between attention blocks.
@@ -98,7 +98,7 @@ impl Emitter<'_> {
             None
         };
         let scoring = ScoringRule { scale: a.scale, softcap: a.softcap, sinks };
-        self.push(Op::Attend { layer, n_head, n_head_kv, head_dim, scoring });
+        self.push(Op::Attend { seen: Seen::Past(layer), n_head, n_head_kv, head_dim, scoring });
         let parts = [Part { output: Buf::Hidden, n_rows: n_embd }];
         self.matmul(&name("attn_output.weight"), Buf::Query, n_head * head_dim, &parts)?;
         let presence = presence(a.biases == AttentionBiases::All);
@@ -112,7 +112,12 @@ impl Emitter<'_> {
     }
 
     /// The three projections: one fused tensor, or three in the order of the file.
-    fn query_key_value(&mut self, layer: u32, input: Buf, biases: AttentionBiases) -> Result<()> {
+    pub(crate) fn query_key_value(
+        &mut self,
+        layer: u32,
+        input: Buf,
+        biases: AttentionBiases,
+    ) -> Result<()> {
         let hp = self.hp;
         let (q, kv) = (hp.n_head * hp.head_dim, hp.n_head_kv * hp.head_dim);
         let name = |what: &str| format!("blk.{layer}.{what}");
@@ -122,7 +127,14 @@ impl Emitter<'_> {
             Part { output: Buf::Value, n_rows: kv },
         ];
         if self.tensors.has(&name("attn_qkv.weight")) {
-            return self.matmul(&name("attn_qkv.weight"), input, hp.n_embd, &parts);
+            self.matmul(&name("attn_qkv.weight"), input, hp.n_embd, &parts)?;
+            if self.tensors.has(&name("attn_qkv.bias")) {
+                let vector = self.vector(&name("attn_qkv.bias"), &[q + 2 * kv])?;
+                for (part, at) in parts.iter().zip([0, q, q + kv]) {
+                    self.push(Op::Bias { buf: part.output, vector, at, width: part.n_rows });
+                }
+            }
+            return Ok(());
         }
         let mut each = [("attn_q", parts[0]), ("attn_k", parts[1]), ("attn_v", parts[2])];
         each.sort_by_key(|(what, _)| self.tensors.place(&name(&format!("{what}.weight"))));
@@ -141,7 +153,13 @@ impl Emitter<'_> {
         if buf == Buf::Query { self.scope_after_kv(layer) } else { Scope::All }
     }
 
-    fn norm_and_rotate(&mut self, layer: u32, buf: Buf, n_head: u32, a: &Attention) -> Result<()> {
+    pub(crate) fn norm_and_rotate(
+        &mut self,
+        layer: u32,
+        buf: Buf,
+        n_head: u32,
+        a: &Attention,
+    ) -> Result<()> {
         let head_dim = self.hp.head_dim;
         let scope = self.scope_of(layer, buf);
         let (width, groups) = match a.qk_norm {
@@ -152,7 +170,7 @@ impl Emitter<'_> {
         if groups > 0 {
             let what = if buf == Buf::Query { "attn_q_norm" } else { "attn_k_norm" };
             let weight = self.vector(&format!("blk.{layer}.{what}.weight"), &[width])?;
-            let eps = self.hp.rms_eps;
+            let eps = self.rms_eps()?;
             self.push_for(
                 Op::RmsNorm { input: buf, output: buf, weight, width, groups, eps },
                 scope,

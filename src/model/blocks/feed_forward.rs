@@ -82,7 +82,12 @@ impl Emitter<'_> {
     }
 
     /// Both projections: one fused tensor under the name of `ffn_up`, or two in the order of the file.
-    fn gate_and_up(&mut self, layer: u32, input: Buf, weights: GateWeights) -> Result<()> {
+    pub(crate) fn gate_and_up(
+        &mut self,
+        layer: u32,
+        input: Buf,
+        weights: GateWeights,
+    ) -> Result<()> {
         let (n_embd, n_ff) = (self.hp.n_embd, self.hp.n_ff);
         let name = |what: &str| format!("blk.{layer}.{what}");
         let (gate, up) =

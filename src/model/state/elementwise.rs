@@ -65,6 +65,28 @@ impl State {
         self.scratch.memories[output.memory()] = out;
     }
 
+    pub(super) fn layer_norm(
+        &mut self,
+        input: Buf,
+        output: Buf,
+        weight: &[f32],
+        bias: &[f32],
+        width: usize,
+        eps: f32,
+        tokens: Range<usize>,
+    ) {
+        let values = tokens.start * width..tokens.end * width;
+        let mut out = take(&mut self.scratch.memories[output.memory()]);
+        if input.memory() != output.memory() {
+            let x = &self.scratch.memories[input.memory()][values.clone()];
+            out[values.clone()].copy_from_slice(x);
+        }
+        out[values]
+            .chunks_exact_mut(width)
+            .for_each(|row| kernels::layer_norm_assign(row, Some(weight), Some(bias), eps));
+        self.scratch.memories[output.memory()] = out;
+    }
+
     pub(super) fn round(&mut self, input: Buf, width: usize, block: usize, rows: Range<usize>) {
         let rounded = &mut self.scratch.rounded;
         let x = &self.scratch.memories[input.memory()];

@@ -9,15 +9,18 @@ mod project;
 mod routing;
 mod run;
 mod scratch;
+mod shared;
 
 use core::ops::Range;
+use std::sync::Arc;
 
 use super::Model;
-use super::config::{LogitsWanted, Shape, StepBounds};
+use super::config::{LogitsWanted, ModelKind, Shape, StepBounds};
 use super::kv_cache::KvCache;
 use super::program::{Buf, Op, Scope, Step};
 use crate::TokenId;
 use crate::error::{Error, ErrorKind, Result};
+use crate::team::{THREADS, Team};
 use scratch::Scratch;
 
 pub(crate) use scratch::{Sizes, filled};
@@ -29,10 +32,14 @@ pub struct State {
     bounds: StepBounds,
     scratch: Scratch,
     kv: KvCache,
+    /// Threads to share large steps with; `None`: the caller's alone.
+    team: Option<Arc<dyn Team>>,
     pos: u32,
     pass: Option<Pass>,
     /// Rows of logits of the last pass that ended.
     n_logits: usize,
+    /// Rows of what the head would have got, likewise.
+    n_hidden: usize,
 }
 
 /// What a pass waits for.
@@ -69,6 +76,8 @@ struct Pass {
     pos: u32,
     n_tokens: usize,
     n_wanted: usize,
+    /// Whether what is wanted are logits.
+    heads: bool,
     /// Index into the program.
     step: usize,
     at: Cursor,
@@ -101,6 +110,15 @@ impl State {
     /// # Errors
     /// `invalid_option` for a size of 0, `out_of_memory` when the memory cannot be had.
     pub fn new(model: &Model, shape: &Shape) -> Result<Self> {
+        Self::with_team(model, shape, None)
+    }
+
+    /// As [`State::new`], with threads that share the large steps; [`Model::team_bytes`] more are taken for them.
+    /// They change no bit of the result.
+    ///
+    /// # Errors
+    /// As for [`State::new`].
+    pub fn with_team(model: &Model, shape: &Shape, team: Option<Arc<dyn Team>>) -> Result<Self> {
         for (n, key) in
             [(shape.n_ctx, "context"), (shape.n_batch, "batch"), (shape.n_logits, "logits")]
         {
@@ -112,11 +130,17 @@ impl State {
         Ok(Self {
             shape: *shape,
             bounds: StepBounds::default(),
-            scratch: Scratch::new(&model.program, shape)?,
+            scratch: Scratch::new(
+                &model.program,
+                shape,
+                team.as_ref().map_or(1, |team| team.n_threads()),
+            )?,
             kv: KvCache::new(&model.program.kv, model.config.kv, shape)?,
+            team: team.filter(|team| THREADS && team.n_threads() > 1),
             pos: 0,
             pass: None,
             n_logits: 0,
+            n_hidden: 0,
         })
     }
 
@@ -140,17 +164,22 @@ impl State {
         let n_wanted = match want {
             LogitsWanted::None => 0,
             LogitsWanted::Last => 1,
-            LogitsWanted::All => tokens.len(),
+            LogitsWanted::All | LogitsWanted::Hidden => tokens.len(),
         };
-        self.check_begin(model, tokens, pos, n_wanted)?;
+        if model.kind == ModelKind::Encoder && (pos > 0 || want != LogitsWanted::Hidden) {
+            return Err(misuse("an encoder takes whole texts and has no logits".to_owned()));
+        }
+        self.check_begin(model, tokens, pos, if want.uses_head() { n_wanted } else { 0 })?;
         self.scratch.tokens.clear();
         self.scratch.tokens.extend_from_slice(tokens);
         // `check_begin` saw that this is at most n_ctx.
         let end = pos.saturating_add(u32::try_from(tokens.len()).unwrap_or(u32::MAX));
         self.kv.reach(end);
         self.n_logits = 0;
-        self.pass =
-            Some(Pass { pos, n_tokens: tokens.len(), n_wanted, step: 0, at: Cursor::default() });
+        self.n_hidden = 0;
+        let heads = want != LogitsWanted::Hidden;
+        let (n_tokens, at) = (tokens.len(), Cursor::default());
+        self.pass = Some(Pass { pos, n_tokens, n_wanted, heads, step: 0, at });
         self.settle(model);
         Ok(())
     }
@@ -167,6 +196,7 @@ impl State {
         };
         match step.op {
             Op::Embed { use_index, .. } => rows(use_index, self.scratch.tokens[at.unit], 1),
+            Op::AddRows { use_index, n_rows, .. } => rows(use_index, at.row, n_rows - at.row),
             Op::MatMul { projection: p, .. } => rows(p.use_index, at.row, p.n_rows - at.row),
             Op::ExpertIn { .. } if !at.gathered => Need::Compute,
             Op::ExpertIn { projection: p, n_expert, .. }
@@ -185,6 +215,14 @@ impl State {
         let memory = &self.scratch.memories[Buf::Logits.memory()];
         let n_rows = self.shape.n_logits as usize;
         &memory[..memory.len() / n_rows * self.n_logits]
+    }
+
+    /// What the head would have got for each token of the last pass, or what an encoder ends with, if that was wanted:
+    /// `[n_tokens, n_embd]`; else empty.
+    #[must_use]
+    pub fn hidden(&self, model: &Model) -> &[f32] {
+        let memory = &self.scratch.memories[Buf::Hidden.memory()];
+        &memory[..self.n_hidden * model.hparams.n_embd as usize]
     }
 
     /// The position of the next token.
@@ -250,7 +288,8 @@ impl State {
                 self.pos
             )));
         }
-        if let Some(use_index) = model.unset_vector() {
+        if let Some(use_index) = model.unset_vector(if model.vectors_follow { 0 } else { u32::MAX })
+        {
             return Err(misuse(format!(
                 "the tensor of use {use_index} was not given to the model"
             )));
@@ -277,11 +316,12 @@ impl State {
         loop {
             let Some(step) = model.program.steps.get(pass.step) else {
                 self.pos = pass.pos + u32::try_from(pass.n_tokens).unwrap_or(0);
-                self.n_logits = pass.n_wanted;
+                (self.n_logits, self.n_hidden) =
+                    if pass.heads { (pass.n_wanted, 0) } else { (0, pass.n_wanted) };
                 self.pass = None;
                 return;
             };
-            if !pass.tokens_of(step).is_empty() && self.find_expert(&mut pass, step) {
+            if pass.takes(step) && self.find_expert(&mut pass, step) {
                 break;
             }
             pass.step += 1;
@@ -315,6 +355,12 @@ impl State {
 }
 
 impl Pass {
+    /// Whether the pass has something to do in `step`. Where no logits are wanted, the head ends with its norm.
+    fn takes(&self, step: &Step) -> bool {
+        let is_norm = matches!(step.op, Op::RmsNorm { .. });
+        !self.tokens_of(step).is_empty() && (self.heads || step.scope != Scope::Head || is_norm)
+    }
+
     /// The tokens of the chunk that a step works on.
     fn tokens_of(&self, step: &Step) -> Range<usize> {
         let n = match step.scope {

@@ -3,6 +3,7 @@
 
 use core::mem::take;
 
+use super::shared::{WORTH_SHARING, multiply_shared};
 use super::{Cursor, Fed, Need, Pass, State, misuse};
 use crate::error::Result;
 use crate::kernels::{self, Activations, Out, Q8, Weights};
@@ -47,6 +48,16 @@ impl State {
                 pass.at.tile_rows = 0;
                 self.pass = Some(pass);
                 if pass.at.unit == pass.n_tokens {
+                    self.end_step(model);
+                }
+                Ok(Fed::Consumed)
+            }
+            Op::AddRows { ty, width, n_rows, .. } => {
+                self.add_rows(ty, width as usize, &pass, bytes);
+                pass.at.row += pass.at.tile_rows;
+                pass.at.tile_rows = 0;
+                self.pass = Some(pass);
+                if pass.at.row == n_rows {
                     self.end_step(model);
                 }
                 Ok(Fed::Consumed)
@@ -111,6 +122,19 @@ impl State {
         dequantize_row(ty, bytes, row);
         if scale != 1.0 {
             kernels::scale(row, scale);
+        }
+    }
+
+    /// Adds the rows of a tile to the tokens that they belong to; those behind the last token are nobody's.
+    fn add_rows(&mut self, ty: GgmlType, width: usize, pass: &Pass, bytes: &[u8]) {
+        let first = pass.at.row as usize;
+        let row = &mut self.scratch.own[0].row[..width];
+        let tokens = &mut self.scratch.memories[Buf::Residual.memory()][..pass.n_tokens * width];
+        let tokens = tokens.chunks_exact_mut(width).skip(first);
+        let row_bytes = width / ty.block_elements() * ty.block_bytes();
+        for (token, bytes) in tokens.zip(bytes.chunks_exact(row_bytes)) {
+            dequantize_row(ty, bytes, row);
+            kernels::add_assign(token, row);
         }
     }
 
@@ -227,7 +251,17 @@ impl State {
         };
         let data = &mut results[block.output.1 * block.stride..];
         let mut out = Out { data, stride: block.stride, first_row: block.first };
-        kernels::matmul(&weights, &activations, block.n_columns, &mut scratch.row, &mut out);
+        let n_macs = n_in.saturating_mul(n_rows).saturating_mul(block.n_columns);
+        match &self.team {
+            Some(team) if n_macs >= WORTH_SHARING => {
+                let n_columns = block.n_columns;
+                multiply_shared(&**team, &weights, &activations, n_columns, &mut scratch.own, out);
+            }
+            _ => {
+                let row = &mut scratch.own[0].row;
+                kernels::matmul(&weights, &activations, block.n_columns, row, &mut out);
+            }
+        }
         scratch.memories[output] = results;
     }
 

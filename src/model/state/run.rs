@@ -4,11 +4,12 @@
 use core::mem::take;
 use core::ops::Range;
 
+use super::shared::{Attention, Kept, WORTH_SHARING, attention_cost};
 use super::{Need, Pass, State, misuse};
 use crate::error::Result;
-use crate::kernels::{self, AttentionOut, Queries, Scoring};
+use crate::kernels;
 use crate::model::Model;
-use crate::model::program::{Buf, Op, Projection, Rows, Step};
+use crate::model::program::{Buf, Op, Projection, Rows, Seen, Step, Weighting};
 
 impl State {
     /// At most one step of work that needs no weights.
@@ -65,6 +66,8 @@ impl State {
                 of_tokens(n_angles * 64)
             }
             Op::RmsNorm { width, groups, .. } => of_tokens((width * groups) as usize * 3),
+            Op::LayerNorm { width, .. } => of_tokens(width as usize * 5),
+            Op::Gelu { width } => of_tokens(width as usize * 16),
             Op::Round { rows, width, .. } => of_rows(rows, width as usize * 4),
             Op::Combine { rows, width, .. } => of_rows(rows, width as usize * 16),
             Op::Softcap { width, .. } => of_tokens(width as usize * 16),
@@ -73,11 +76,14 @@ impl State {
                 let kv = self.kv.layer(layer);
                 of_tokens((kv.n_head_kv * kv.head_dim) as usize * 8)
             }
-            Op::Attend { layer, n_head, n_head_kv, head_dim, .. } => {
+            Op::Attend { seen, n_head, n_head_kv, head_dim, .. } => {
                 // The last token sees most.
-                let seen = self.span(pass, layer, pass.n_tokens - 1).len();
-                let group = (n_head / n_head_kv) as usize;
-                let cost = seen.saturating_mul(group).saturating_mul(2 * head_dim as usize + 16);
+                let last = pass.pos + u32::try_from(pass.n_tokens - 1).unwrap_or(u32::MAX);
+                let n_seen = match seen {
+                    Seen::Past(layer) => self.kv.layer(layer).span(last).len(),
+                    Seen::Text => pass.n_tokens,
+                };
+                let cost = attention_cost(n_seen, (n_head / n_head_kv) as usize, head_dim as usize);
                 (n_tokens * n_head_kv as usize, cost)
             }
             Op::Route { n_expert, n_used, .. } => {
@@ -90,7 +96,9 @@ impl State {
             | Op::Scale { width, .. }
             | Op::AddResidual { width, .. }
             | Op::Clear { width, .. } => of_tokens(width as usize),
-            Op::Embed { .. } | Op::MatMul { .. } | Op::ExpertOut { .. } => (0, 1),
+            Op::Embed { .. } | Op::AddRows { .. } | Op::MatMul { .. } | Op::ExpertOut { .. } => {
+                (0, 1)
+            }
         }
     }
 
@@ -109,8 +117,15 @@ impl State {
             Op::Round { input, rows, width, block } => {
                 self.round(input, width as usize, block as usize, rows_of(rows));
             }
-            Op::Bias { buf, vector, width } => {
-                let vector = &model.vectors[vector.0 as usize];
+            Op::LayerNorm { input, output, weight, bias, width, eps } => {
+                let [weight, bias] = [weight, bias].map(|id| &model.vectors[id.0 as usize][..]);
+                self.layer_norm(input, output, weight, bias, width as usize, eps, tokens);
+            }
+            Op::Gelu { width } => {
+                self.for_rows(Buf::Gate, width, &units, first, kernels::gelu);
+            }
+            Op::Bias { buf, vector, at, width } => {
+                let vector = &model.vectors[vector.0 as usize][at as usize..][..width as usize];
                 self.for_rows(buf, width, &units, first, |row| kernels::add_assign(row, vector));
             }
             Op::Scale { buf, width, factor } => {
@@ -138,18 +153,28 @@ impl State {
             }
             Op::AddResidual { width, scale } => self.add_residual(width as usize, scale, tokens),
             Op::Route { n_expert, n_used, weighting } => {
-                let n_expert = n_expert as usize;
-                let opinions = &mut self.scratch.memories[Buf::Router.memory()];
-                for token in tokens {
-                    let opinion = &mut opinions[token * n_expert..][..n_expert];
-                    self.scratch.routing.choose(token, opinion, n_used as usize, weighting);
-                }
+                self.route(n_expert as usize, n_used as usize, weighting, tokens);
             }
             Op::ExpertIn { projection, .. } => self.gather(pass, &projection, units.clone()),
             Op::Attend { .. } => return self.attend(model, pass, step, units),
-            Op::Embed { .. } | Op::MatMul { .. } | Op::ExpertOut { .. } => {}
+            Op::Embed { .. } | Op::AddRows { .. } | Op::MatMul { .. } | Op::ExpertOut { .. } => {}
         }
         units.end
+    }
+
+    /// Chooses the experts of some tokens.
+    fn route(
+        &mut self,
+        n_expert: usize,
+        n_used: usize,
+        weighting: Weighting,
+        tokens: Range<usize>,
+    ) {
+        let opinions = &mut self.scratch.memories[Buf::Router.memory()];
+        for token in tokens {
+            let opinion = &mut opinions[token * n_expert..][..n_expert];
+            self.scratch.routing.choose(token, opinion, n_used, weighting);
+        }
     }
 
     /// Rows of the tokens of one expert, side by side, rounded if its weights want that.
@@ -169,54 +194,58 @@ impl State {
         }
     }
 
-    /// Positions that a token of the chunk sees.
-    fn span(&self, pass: &Pass, layer: u32, token: usize) -> Range<usize> {
-        let pos = pass.pos + u32::try_from(token).unwrap_or(u32::MAX);
-        self.kv.layer(layer).first_seen(pos) as usize..pos as usize + 1
-    }
-
     /// Attention of one group of heads for adjacent tokens: unit `u` is group `u / n_tokens`, token `u % n_tokens`, so
     /// that the tokens of a group come one after the other and share its keys and values.
     fn attend(&mut self, model: &Model, pass: &Pass, step: &Step, units: Range<usize>) -> usize {
-        let Op::Attend { layer, n_head, n_head_kv, head_dim, scoring: rule } = step.op else {
+        let Op::Attend { seen, n_head, n_head_kv, head_dim, scoring: rule } = step.op else {
             return units.end;
         };
         let tokens = pass.tokens_of(step);
-        let (group_index, first) = (units.start / tokens.len(), units.start % tokens.len());
-        let n_tokens = (tokens.len() - first).min(units.len()).min(self.scratch.attention_tile());
+        let (group, first) = (units.start / tokens.len(), units.start % tokens.len());
+        let mut queries = take(&mut self.scratch.memories[Buf::Query.memory()]);
+        let memories = &self.scratch.memories;
+        let attention = Attention {
+            kept: match seen {
+                Seen::Past(layer) => Kept::Cache { kv: &self.kv, layer, pos: pass.pos },
+                Seen::Text => {
+                    let width = (n_head_kv * head_dim) as usize;
+                    let rows = |buf: Buf| &memories[buf.memory()][..pass.n_tokens * width];
+                    let (keys, values) = (rows(Buf::Key), rows(Buf::Value));
+                    Kept::Text { keys, values, width, head_dim: head_dim as usize }
+                }
+            },
+            n_head: n_head as usize,
+            group: (n_head / n_head_kv) as usize,
+            head_dim: head_dim as usize,
+            scale: rule.scale,
+            softcap: rule.softcap,
+            sinks: rule.sinks.map(|id| &model.vectors[id.0 as usize][..]),
+        };
+        let stride = attention.n_head * attention.head_dim;
+        let own = &mut self.scratch.own;
+        let data = &mut queries[(tokens.start + first) * stride..];
+        let team = self.team.as_deref().filter(|_| {
+            let seen = attention.span(tokens.end - 1).len();
+            let cost = attention_cost(seen, attention.group, attention.head_dim);
+            units.len().saturating_mul(cost) >= WORTH_SHARING
+        });
+        let Some(team) = team else {
+            let n = (tokens.len() - first).min(units.len()).min(own[0].attention_tile());
+            let first = tokens.start + first;
+            attention.alone(&mut own[0], group, first..first + n, data);
+            self.scratch.memories[Buf::Query.memory()] = queries;
+            return units.start + n;
+        };
+        // Adjacent groups of one token, or adjacent tokens of one group.
+        let (groups, n) = if tokens.len() == 1 {
+            (group..group + units.len(), 1)
+        } else {
+            (group..group + 1, (tokens.len() - first).min(units.len()))
+        };
+        let n_units = groups.len() * n;
         let first = tokens.start + first;
-
-        let (stride, head_dim) = (n_head as usize * head_dim as usize, head_dim as usize);
-        let n_heads = (n_head / n_head_kv) as usize;
-        let group = n_heads * head_dim;
-        let mut spans = take(&mut self.scratch.spans);
-        spans.clear();
-        spans.extend((first..first + n_tokens).map(|token| self.span(pass, layer, token)));
-
-        let scratch = &mut self.scratch;
-        let data =
-            &mut scratch.memories[Buf::Query.memory()][first * stride + group_index * group..];
-        for (to, from) in
-            scratch.queries.chunks_exact_mut(group).zip(data.chunks(stride)).take(n_tokens)
-        {
-            to.copy_from_slice(&from[..group]);
-        }
-        let queries = Queries { data: &scratch.queries, stride: group, n_heads, head_dim };
-        let (keys, values) = self.kv.rows(layer, group_index);
-        let sinks =
-            rule.sinks.map(|id| &model.vectors[id.0 as usize][group_index * n_heads..][..n_heads]);
-        let scoring = Scoring { scale: rule.scale, softcap: rule.softcap, sinks };
-        let mut out = AttentionOut { data, stride, value_dim: head_dim };
-        kernels::attention(
-            &queries,
-            &spans,
-            &keys,
-            &values,
-            &scoring,
-            &mut scratch.scores,
-            &mut out,
-        );
-        scratch.spans = spans;
-        units.start + n_tokens
+        attention.shared(team, own, groups, first..first + n, data);
+        self.scratch.memories[Buf::Query.memory()] = queries;
+        units.start + n_units
     }
 }

@@ -30,7 +30,9 @@ impl Sizes {
         let n_batch = u64::from(shape.n_batch);
         let needs = &program.needs;
         let group = needs.group.max(1);
-        let longest = program.kv.iter().map(|layer| layer.capacity(shape)).max().unwrap_or(0);
+        // Without a cache, a text sees itself.
+        let longest =
+            program.kv.iter().map(|layer| layer.capacity(shape)).max().unwrap_or(shape.n_batch);
         let tile = u64::from(attention_tile(group)).min(n_batch);
         let mut memories = program.widths.map(|width| width.saturating_mul(n_batch));
         let logits = Buf::Logits.memory();
@@ -65,10 +67,7 @@ impl Sizes {
             bytes::<i8>(self.rounded),
             bytes::<f32>(self.rounded_blocks),
             bytes::<i16>(self.rounded / 16),
-            bytes::<f32>(self.row),
-            bytes::<f32>(self.scores),
-            bytes::<f32>(self.queries),
-            bytes::<Range<usize>>(self.tile),
+            self.own_bytes(),
             bytes::<f32>(self.rope_angles).saturating_mul(2),
             bytes::<RopeTable>(self.n_ropes),
             bytes::<TokenId>(self.n_batch),
@@ -79,6 +78,24 @@ impl Sizes {
         .into_iter()
         .fold(0, u64::saturating_add)
     }
+
+    /// What `n_threads` take beside that, where they are several: working memory for each, and a place for results.
+    pub(crate) fn team_bytes(&self, n_threads: u32) -> u64 {
+        let others = u64::from(n_threads.saturating_sub(1));
+        let stage = if others > 0 { bytes::<f32>(self.stage()) } else { 0 };
+        others.saturating_mul(self.own_bytes().saturating_add(stage)).saturating_add(stage)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        let floats = [self.row, self.scores, self.queries].map(bytes::<f32>);
+        floats.into_iter().fold(bytes::<Range<usize>>(self.tile), u64::saturating_add)
+            + size_of::<Own>() as u64
+    }
+
+    /// Results of a piece of several columns, or of the attention of a tile.
+    fn stage(&self) -> u64 {
+        self.queries.max(STAGE)
+    }
 }
 
 /// The working memory.
@@ -88,20 +105,29 @@ pub(crate) struct Scratch {
     pub(crate) memories: [Vec<f32>; Buf::N_MEMORIES],
     /// The 8-bit copy of one buffer.
     pub(crate) rounded: Rounded,
-    /// One row of weights, decoded.
-    pub(crate) row: Vec<f32>,
-    /// Scores of attention.
-    pub(crate) scores: Vec<f32>,
-    /// Queries of one step of attention.
-    pub(crate) queries: Vec<f32>,
-    /// Positions that those queries see.
-    pub(crate) spans: Vec<Range<usize>>,
+    /// What each thread has for itself; the first is the caller's.
+    pub(crate) own: Vec<Own>,
     /// Sines and cosines of the chunk, for each rotary embedding.
     pub(crate) ropes: Vec<RopeTable>,
     /// The tokens of the chunk.
     pub(crate) tokens: Vec<TokenId>,
     /// Which token goes through which expert.
     pub(crate) routing: super::routing::Routing,
+}
+
+/// Working memory of one thread.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// One row of weights, decoded.
+    pub(crate) row: Vec<f32>,
+    /// Scores of attention.
+    pub(crate) scores: Vec<f32>,
+    /// Queries of one piece of attention.
+    pub(crate) queries: Vec<f32>,
+    /// Positions that those queries see.
+    pub(crate) spans: Vec<Range<usize>>,
+    /// Results on their way to where they belong; empty where a thread works alone.
+    pub(crate) stage: Vec<f32>,
 }
 
 /// Activations rounded to 8 bits, `[n_rows, width]`, for the kernels of quantised weights.
@@ -123,8 +149,13 @@ pub(crate) struct RopeTable {
 }
 
 impl Scratch {
-    pub(crate) fn new(program: &Program, shape: &Shape) -> Result<Self> {
+    /// For `n_threads` that work side by side.
+    pub(crate) fn new(program: &Program, shape: &Shape, n_threads: usize) -> Result<Self> {
         let sizes = Sizes::new(program, shape);
+        let mut own = reserved(n_threads as u64)?;
+        for _ in 0..n_threads.max(1) {
+            own.push(Own::new(&sizes, n_threads > 1)?);
+        }
         let mut memories = core::array::from_fn(|_| Vec::new());
         for (memory, n) in memories.iter_mut().zip(sizes.memories) {
             *memory = filled(n)?;
@@ -141,13 +172,22 @@ impl Scratch {
                 scales: filled(sizes.rounded_blocks)?,
                 sums: filled(sizes.rounded / 16)?,
             },
+            own,
+            ropes,
+            tokens: reserved(sizes.n_batch)?,
+            routing: super::routing::Routing::new(sizes.pairs, sizes.n_expert)?,
+        })
+    }
+}
+
+impl Own {
+    fn new(sizes: &Sizes, beside_others: bool) -> Result<Self> {
+        Ok(Self {
             row: filled(sizes.row)?,
             scores: filled(sizes.scores)?,
             queries: filled(sizes.queries)?,
             spans: reserved(sizes.tile)?,
-            ropes,
-            tokens: reserved(sizes.n_batch)?,
-            routing: super::routing::Routing::new(sizes.pairs, sizes.n_expert)?,
+            stage: filled(if beside_others { sizes.stage() } else { 0 })?,
         })
     }
 
@@ -156,6 +196,9 @@ impl Scratch {
         self.spans.capacity()
     }
 }
+
+/// Results of pieces of a product on their way, in elements: they stay in the first level of cache.
+const STAGE: u64 = 8192;
 
 /// Tokens that share the scratch of the scores.
 fn attention_tile(group: u32) -> u32 {

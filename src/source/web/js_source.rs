@@ -31,14 +31,26 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = readInto)]
     pub fn reader(this: &JsSource) -> Option<Function>;
 
-    /// Fills `place` before it returns.
+    /// Fills `place` before it returns; false when the bytes are not there yet and `read` has to wait for them.
     #[wasm_bindgen(method, catch, js_name = readInto)]
     pub fn read_into(
         this: &JsSource,
         file: u32,
         offset: f64,
         place: &mut [u8],
-    ) -> Result<(), JsValue>;
+    ) -> Result<bool, JsValue>;
+
+    /// Whether bytes may still be on their way over a network.
+    #[wasm_bindgen(method, getter)]
+    pub fn arriving(this: &JsSource) -> Option<bool>;
+
+    /// `willUse`, where the source has it.
+    #[wasm_bindgen(method, getter, js_name = willUse)]
+    pub fn orderer(this: &JsSource) -> Option<Function>;
+
+    /// What a pass reads, in the order of use.
+    #[wasm_bindgen(method, js_name = willUse)]
+    pub fn will_use(this: &JsSource, files: Vec<u32>, offsets: Vec<f64>, lengths: Vec<f64>);
 
     /// Reads `len` bytes in order; `sink` may be called until the promise settles.
     #[wasm_bindgen(method)]
@@ -61,7 +73,10 @@ pub(super) fn error_from_js(thrown: &JsValue) -> Error {
     let kind =
         text("code").and_then(|code| ErrorKind::ALL.into_iter().find(|kind| kind.code() == code));
     let Some(kind) = kind else {
-        return Error::new(ErrorKind::Internal, "reading failed in an unforeseen way");
+        // A message may hold an address or a token of access; the class says where to look and holds neither.
+        let thrown = text("name").unwrap_or_else(|| "no error".to_owned());
+        let message = format!("reading failed in an unforeseen way: {thrown}");
+        return Error::new(ErrorKind::Internal, message).with("thrown", thrown);
     };
     let mut error = Error::new(kind, text("message").unwrap_or_default());
     let details = Reflect::get(thrown, &JsValue::from_str("details")).unwrap_or_default();

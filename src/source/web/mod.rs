@@ -1,6 +1,7 @@
-//! Reads through a JS object (`js/worker/source.ts`): HTTP ranges and picked files. The waiting, retrying and streaming is
+//! Reads through a JS object (`js/worker/source.ts`): HTTP ranges, stored and picked files. The waiting, retrying and streaming is
 //! done in JS, where it is short and where it is tested; here bytes are put into their places and reads are counted out.
 
+mod desk;
 mod js_source;
 
 use std::cell::Cell;
@@ -14,8 +15,9 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 
 use self::js_source::error_from_js;
 use super::ended::EndedReads;
-use super::{Completion, Places, ReadRequest, WeightSource, dropped, read_failed};
+use super::{Completion, FileRange, Places, ReadRequest, WeightSource, dropped, read_failed};
 
+pub use self::desk::{DeskSource, JsDesk};
 pub use self::js_source::JsSource;
 
 /// A [`WeightSource`] whose bytes come from JS.
@@ -48,9 +50,7 @@ impl WeightSource for WebSource {
         if offset.checked_add(len as u64).is_none_or(|end| end > MAX_SAFE_OFFSET) {
             let result = Err(read_failed(&request, "no file is that long"));
             self.ended.push(Completion { ticket, result });
-        } else if self.at_once {
-            self.read_at_once(&request, &**places);
-        } else {
+        } else if !(self.at_once && self.read_at_once(&request, &**places)) {
             self.start_read(request, places);
         }
     }
@@ -61,6 +61,18 @@ impl WeightSource for WebSource {
 
     fn rereads(&self) -> bool {
         self.js.rereads()
+    }
+
+    fn is_arriving(&self) -> bool {
+        self.js.arriving().unwrap_or(false)
+    }
+
+    fn will_use(&self, ranges: &[FileRange]) {
+        if self.js.orderer().is_none() {
+            return;
+        }
+        let (files, offsets, lengths) = columns(ranges);
+        self.js.will_use(files, offsets, lengths);
     }
 
     fn poll(&self) -> Option<Completion> {
@@ -81,19 +93,21 @@ impl WeightSource for WebSource {
 }
 
 impl WebSource {
-    /// The bytes go from the file into the place in one call.
-    fn read_at_once(&self, request: &ReadRequest, places: &dyn Places) {
+    /// The bytes go from the file into the place in one call; false when they are not there yet.
+    fn read_at_once(&self, request: &ReadRequest, places: &dyn Places) -> bool {
         let ReadRequest { ticket, file, offset, len } = *request;
-        let mut read = Ok(());
+        let mut read = Ok(true);
         let took = places.fill(ticket, 0, len, &mut |place| {
             read = self.js.read_into(file, offset as f64, place);
         });
         let result = match read {
-            Ok(()) if took => Ok(()),
-            Ok(()) => Err(dropped(request)),
+            Ok(false) => return false,
+            Ok(true) if took => Ok(()),
+            Ok(true) => Err(dropped(request)),
             Err(thrown) => Err(error_from_js(&thrown)),
         };
         self.ended.push(Completion { ticket, result });
+        true
     }
 
     /// The bytes come chunk by chunk.
@@ -129,6 +143,13 @@ impl fmt::Debug for WebSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebSource").field("n_files", &self.n_files()).finish_non_exhaustive()
     }
+}
+
+/// Files, offsets and lengths of `ranges`, as JS takes them.
+fn columns(ranges: &[FileRange]) -> (Vec<u32>, Vec<f64>, Vec<f64>) {
+    let files = ranges.iter().map(|r| r.file).collect();
+    let offsets = ranges.iter().map(|r| r.offset as f64).collect();
+    (files, offsets, ranges.iter().map(|r| r.len as f64).collect())
 }
 
 /// Beyond it a number of JS no longer names every byte.

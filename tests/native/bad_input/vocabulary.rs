@@ -18,6 +18,27 @@ fn texts_that_are_not_utf8_and_need_not_be_are_accepted() {
     }
 }
 
+#[test]
+fn a_vocabulary_size_beside_the_list_of_tokens_counts_for_nothing() {
+    let mut attempt = Attempt::sound();
+    spm(&mut attempt);
+    attempt.set("llama.vocab_size", Value::U32(95));
+    attempt.assert_works("12 tokens and 12 rows");
+}
+
+#[test]
+fn text_on_its_way_out_is_priced() {
+    let session = |longest: String| {
+        let mut attempt = Attempt::sound();
+        spm(&mut attempt);
+        let tokens = (0..11).map(|i| format!("t{i}")).chain([longest]);
+        attempt.set("tokenizer.ggml.tokens", Value::Array(Array::strings(tokens)));
+        attempt.open().unwrap().plan().ledger_bytes("session")
+    };
+    // Bytes and three times as much text in the detokenizer, the text again where stop strings are looked for.
+    assert_eq!(session("x".repeat(1003)) - session("xyz".to_owned()), (1 + 3 + 3) * 1000);
+}
+
 /// A SentencePiece vocabulary of 12 tokens.
 fn spm(attempt: &mut Attempt) {
     attempt.fixtures(&["parser/ok/with-tokenizer.gguf"]);
@@ -106,5 +127,17 @@ pub(super) const CASES: &[Case] = &[
         code: "invalid_model",
         says: &["'tokenizer.ggml.bos_token_id' is 9999 in a vocabulary of 12 tokens"],
         spoil: |a| a.fixtures(&["parser/bad/tokenizer-bos-out-of-range.gguf"]),
+    },
+    Case {
+        what: "more tokens than rows of the embedding",
+        code: "invalid_model",
+        says: &["'tokenizer.ggml.tokens' has 13 tokens", "token_embd.weight has 12 rows"],
+        spoil: |a| {
+            spm(a);
+            let tokens = (0..13).map(|i| format!("t{i}"));
+            a.set("tokenizer.ggml.tokens", Value::Array(Array::strings(tokens)));
+            a.set("tokenizer.ggml.scores", Value::Array(Array::F32(vec![0.0; 13])));
+            a.set("tokenizer.ggml.token_type", Value::Array(Array::I32(vec![1; 13])));
+        },
     },
 ];

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use sluice::error::{Error, ErrorKind};
+use sluice::error::{Detail, Error, ErrorKind};
 use sluice::loader::{Loader, LoaderConfig};
 use sluice::planner::Plan;
 use sluice::source::MemorySource;
@@ -48,6 +48,13 @@ fn files_that_are_cut_off_or_missing() {
     let e = refused(&model, &plan);
     assert_eq!(e.kind(), ErrorKind::InvalidModel, "{e}");
     assert!(e.message().contains("cut off"), "{e}");
+    let there = model.files[0].len() as u64;
+    let details = [
+        ("file", Detail::Number(0)),
+        ("needed_bytes", Detail::Number(there + 1)),
+        ("available_bytes", Detail::Number(there)),
+    ];
+    assert_eq!(e.details(), details);
     model.files.clear();
     let e = refused(&model, &plan);
     assert_eq!(e.kind(), ErrorKind::InvalidModel, "{e}");

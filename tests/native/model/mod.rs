@@ -8,6 +8,7 @@
 mod bad_headers;
 mod cuts;
 mod driver;
+mod encoders;
 mod goldens;
 mod memory;
 mod noise;

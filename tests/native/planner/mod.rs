@@ -1,10 +1,12 @@
 //! The planner's promises, on shapes of real models and on random ones.
 #![allow(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+#![allow(clippy::disallowed_methods, reason = "a native test may look at the clock")]
 
 mod measured;
 mod models;
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use sluice::error::{Detail, ErrorKind};
 use sluice::model::{KvType, Phase};
@@ -73,10 +75,22 @@ fn every_plan_keeps_to_its_budget_and_every_floor_is_exact() {
 }
 
 #[test]
+fn a_wish_for_billions_of_slots_is_refused_at_once() {
+    let wishes = Wishes { n_slots: Some(u32::MAX), ..Wishes::default() };
+    let started = Instant::now();
+    for _ in 0..100 {
+        let error = PlannedModel::of(&smollm2()).plan(1 << 25, wishes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
+#[test]
 fn more_budget_keeps_the_same_rows_and_more() {
     let mut random = Random(2);
     let mut specs: Vec<Spec> = (0..60).map(|_| random.spec()).collect();
     specs.extend([smollm2(), mixture()]);
+    let mut n_compared = 0;
     for spec in specs {
         let model = PlannedModel::of(&spec);
         let floor = floor_of(&model, Wishes::default());
@@ -87,6 +101,7 @@ fn more_budget_keeps_the_same_rows_and_more() {
             let plan = model.plan(floor + i * step, Wishes::default()).unwrap();
             let key = (plan.n_ctx, plan.n_batch, plan.n_slots, plan.slot_bytes);
             if let Some(less) = last.get(&key) {
+                n_compared += usize::from(plan.resident_bytes > less.resident_bytes);
                 for run in &less.residents {
                     let now = plan
                         .residents
@@ -103,6 +118,46 @@ fn more_budget_keeps_the_same_rows_and_more() {
             last.insert(key, plan);
         }
     }
+    assert!(n_compared > 1000, "only {n_compared} plans keep more than another of the same shape");
+}
+
+#[test]
+fn what_the_host_takes_is_taken_from_residents_and_from_nothing_else() {
+    let mut random = Random(5);
+    let mut n_fewer = 0;
+    for case in 0..200 {
+        let model = PlannedModel::of(&random.spec());
+        let wishes = random.wishes();
+        let budget = floor_of(&model, wishes) + random.below(60_000_000);
+        let host_bytes = random.below(20_000_000);
+        let limits = Limits { budget_bytes: Some(budget), ..Limits::default() };
+        let without = model.plan_within(limits, wishes).unwrap();
+        let plan = model.plan_within(Limits { host_bytes, ..limits }, wishes).unwrap();
+        model.check(&plan, budget);
+        let shape = |plan: &Plan| (plan.n_ctx, plan.n_batch, plan.slot_bytes, plan.floor_bytes);
+        assert_eq!(shape(&plan), shape(&without), "case {case}: only residents and slots give way");
+        assert!(
+            plan.n_slots <= without.n_slots && plan.n_slots >= without.n_slots.min(2),
+            "case {case}"
+        );
+        let whole = host_bytes.next_multiple_of(PAGE_BYTES);
+        assert!(plan.ledger_bytes("host") <= whole, "case {case}: never more than it takes");
+        if plan.n_slots > 0 && plan.resident_bytes > 0 {
+            assert_eq!(
+                plan.ledger_bytes("host"),
+                whole,
+                "case {case}: all of it before a resident"
+            );
+            n_fewer += usize::from(plan.resident_bytes < without.resident_bytes);
+        }
+        if without.n_slots == 0 {
+            assert_eq!(
+                plan.residents, without.residents,
+                "case {case}: what fits whole stays whole"
+            );
+        }
+    }
+    assert!(n_fewer > 20, "only {n_fewer} plans kept less");
 }
 
 #[test]
@@ -322,6 +377,47 @@ fn a_context_that_was_asked_for_is_refused_rather_than_changed() {
         let plan = model.plan(300_000_000, Wishes { kv, ..Wishes::default() }).unwrap();
         assert_eq!(plan.kv, kv, "the budget never changes the type");
     }
+}
+
+/// A refusal names what helps and nothing else.
+#[test]
+fn a_refusal_says_only_what_helps() {
+    let model = PlannedModel::of(&smollm2());
+    let all = Wishes { streaming: false, ..Wishes::default() };
+    let weights = floor_of(&model, Wishes { n_ctx: Some(1), n_batch: Some(1), ..all });
+    let least = floor_of(&model, Wishes { n_ctx: Some(1), n_batch: Some(1), ..Wishes::default() });
+    let (context, batch) = (Some(4096), Some(512));
+    let both = Wishes { n_ctx: context, n_batch: batch, ..Wishes::default() };
+    let (page, room) = (PAGE_BYTES, 8 << 20);
+    let cases: &[(&str, u64, Wishes, &[&str])] = &[
+        ("nothing was asked for", least - page, Wishes::default(), &["smaller model"]),
+        (
+            "weights that must stay",
+            weights - page,
+            Wishes { n_ctx: context, ..all },
+            &["smaller model"],
+        ),
+        ("the same with room", weights, Wishes { n_ctx: context, ..all }, &["`context`"]),
+        ("a context", least + room, Wishes { n_ctx: context, ..Wishes::default() }, &["`context`"]),
+        ("a chunk", least + 3 * room, Wishes { n_batch: batch, ..Wishes::default() }, &["`batch`"]),
+        ("neither alone", least + page, both, &["`context`", "`batch`"]),
+        ("hopeless", least - page, both, &["smaller model"]),
+    ];
+    for (what, budget, wishes, helps) in cases {
+        let error = model.plan(*budget, *wishes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{what}: {error}");
+        let raise = format!("raise `memory` to {} or more", detail(&error, "needed_bytes"));
+        assert!(error.message().contains(&raise), "{what}: {error}");
+        for word in ["`context`", "`batch`", "smaller model"] {
+            let said = error.message().contains(word);
+            assert_eq!(said, helps.contains(&word), "{what}: {word} in: {error}");
+        }
+    }
+    let limits =
+        Limits { budget_bytes: Some(1 << 40), max_linear_bytes: Some(least), ..Limits::default() };
+    let error = model.plan_within(limits, all).unwrap_err();
+    assert!(!error.message().contains("`memory`"), "more budget does not help: {error}");
+    assert!(error.message().ends_with("take a smaller model"), "{error}");
 }
 
 #[test]

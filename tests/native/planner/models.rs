@@ -156,6 +156,7 @@ impl PlannedModel {
             header: &self.header,
             uses: &self.uses,
             experts: self.experts,
+            whole_texts: false,
             n_ctx_train: 8192,
             fixed: &self.fixed,
             js_buffer_bytes: self.js_bytes,
@@ -191,8 +192,8 @@ impl PlannedModel {
         assert_eq!(plan.total_bytes % PAGE_BYTES, 0, "total in pages");
         assert_eq!(
             plan.total_bytes - plan.linear_bytes,
-            plan.ledger_bytes("jsBuffers"),
-            "linear memory and JS buffers"
+            plan.ledger_bytes("jsBuffers") + plan.ledger_bytes("host"),
+            "linear memory, JS buffers and what the host takes"
         );
         let names: BTreeSet<&str> = plan.ledger.iter().map(|item| item.name).collect();
         assert_eq!(names.len(), plan.ledger.len(), "every item has its own name");

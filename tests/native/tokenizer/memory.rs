@@ -3,7 +3,8 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use sluice::gguf::{Header, Metadata};
+use sluice::gguf::{Array, Header, Metadata, Value};
+use sluice::runtime::StopFilter;
 use sluice::tokenizer::{Detokenizer, Tokenizer};
 
 use crate::allocations::measure;
@@ -49,6 +50,28 @@ fn encoding_needs_a_bounded_multiple_of_the_text() {
                 ids.len()
             );
         }
+    }
+}
+
+#[test]
+fn marks_are_decoded_and_held_back_without_allocating() {
+    let strings = |texts: &[&str]| Value::Array(Array::strings(texts));
+    for n_unknown in [1, 80, 2000] {
+        let mut m = Metadata::default();
+        m.insert("tokenizer.ggml.model", Value::String(b"gpt2".as_slice().into()));
+        m.insert("tokenizer.ggml.pre", Value::String(b"gpt-2".as_slice().into()));
+        m.insert("tokenizer.ggml.tokens", strings(&["a", "b", "ab", &"｜".repeat(n_unknown)]));
+        m.insert("tokenizer.ggml.merges", strings(&["a b"]));
+        let tokenizer = Tokenizer::from_metadata(&m).unwrap();
+        let mut detokenizer = Detokenizer::new(&tokenizer, true);
+        let text_bytes = Detokenizer::max_text_bytes(&tokenizer);
+        let mut stop = StopFilter::new(&["]x".to_owned()], text_bytes);
+        let (n_bytes, allocated) = measure(|| {
+            let shown = [3, 3, 0].map(|id| stop.push(detokenizer.push(&tokenizer, id)).0.len());
+            shown.iter().sum::<usize>()
+        });
+        assert!(n_bytes > 2 * n_unknown * "[UNK_BYTE_0xefbd9c]".len(), "{n_bytes} bytes of text");
+        assert_eq!(allocated.n_allocations, 0, "{n_unknown} characters");
     }
 }
 

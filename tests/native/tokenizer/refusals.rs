@@ -1,7 +1,12 @@
 //! What the tokenizer refuses, and with which words; small vocabularies of each kind.
+#![allow(clippy::disallowed_methods, reason = "a native test may look at the clock")]
+
+use std::time::{Duration, Instant};
 
 use sluice::gguf::{Array, Metadata, Value};
 use sluice::tokenizer::Tokenizer;
+
+use crate::allocations::measure;
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
@@ -89,13 +94,31 @@ fn word_piece_takes_the_longest_from_the_left() {
 }
 
 #[test]
+fn a_word_costs_its_length_however_long_a_token_is() {
+    let with_token_of = |len: usize| {
+        let mut m = bert();
+        m.insert(
+            TOKENS,
+            strings(&["[PAD]", "[UNK]", "[CLS]", "[SEP]", "▁a", "a", &"a".repeat(len)]),
+        );
+        m.insert("tokenizer.ggml.token_type", Value::Array(Array::I32(vec![3, 3, 3, 3, 1, 1, 1])));
+        m
+    };
+    assert_eq!(ids(&with_token_of(400), &"a".repeat(802), false), [4, 6, 6, 5]);
+    let started = Instant::now();
+    assert_eq!(ids(&with_token_of(20_001), &"a".repeat(20_001), false).len(), 20_001);
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
+#[test]
 fn bare_ids_have_no_texts() {
     let mut m = Metadata::default();
     m.insert("tokenizer.ggml.model", text("none"));
     m.insert("general.architecture", text("llama"));
-    m.insert("llama.vocab_size", Value::U32(64));
-    let tokenizer = Tokenizer::from_metadata(&m).unwrap();
-    assert_eq!((tokenizer.n_vocab(), tokenizer.has_texts()), (64, false));
+    m.insert("llama.vocab_size", Value::U32(u32::MAX));
+    let (tokenizer, allocated) = measure(|| Tokenizer::from_metadata(&m).unwrap());
+    assert_eq!((tokenizer.n_vocab(), tokenizer.has_texts()), (u32::MAX as usize, false));
+    assert!(allocated.peak_bytes < 1000, "a file may make up the number: {allocated:?}");
     assert_eq!(tokenizer.encode("a", true, true).unwrap_err().code(), "misuse");
     assert_eq!(tokenizer.decode(&[1, 2], true), b"");
     assert!(!tokenizer.is_eog(2));
