@@ -6,7 +6,7 @@ import js from '@eslint/js';
 import { createTypeScriptImportResolver } from 'eslint-import-resolver-typescript';
 
 export default tseslint.config(
-  { ignores: ['pkg/', 'dist/', 'target/', 'models/', '.tools/', 'tests/fixtures/'] },
+  { ignores: ['pkg/', 'dist/', 'target/', 'models/', '.tools/', 'tests/fixtures/', 'tests/packaging/typescript/'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],
@@ -51,5 +51,8 @@ export default tseslint.config(
     },
   },
   // These also hold functions that run in a page.
-  { files: ['scripts/**/*.mjs', 'tests/browser/**/*.mjs', 'tests/wasm/**/*.js'], languageOptions: { globals: globals.browser } },
+  {
+    files: ['examples/**', 'scripts/**/*.mjs', 'tests/browser/**/*.mjs', 'tests/packaging/**', 'tests/wasm/**/*.js'],
+    languageOptions: { globals: globals.browser, parserOptions: { ecmaFeatures: { jsx: true } } },
+  },
 );

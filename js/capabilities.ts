@@ -10,6 +10,8 @@ export interface Capabilities {
   relaxedSimd: boolean;
   /** Is the page cross-origin isolated, with shared memory? */
   crossOriginIsolated: boolean;
+  /** Compute threads and a reader on shared memory. */
+  threads: boolean;
   /** Origin private file system. */
   opfs: boolean;
   /** The build that `build: 'auto'` takes; `null` when the engine cannot run. */
@@ -27,13 +29,26 @@ export function capabilities(): Capabilities {
   const reasons: string[] = [];
   if (!simd) reasons.push('WebAssembly SIMD is missing: the engine needs Chrome 91, Firefox 89, Safari 16.4 or later');
   else if (!relaxedSimd) reasons.push('relaxed SIMD is missing: integer kernels run at SIMD128 speed');
-  reasons.push('one compute thread: this version of Sluice has no threads');
+  const asyncWait = typeof (Atomics as { waitAsync?: unknown }).waitAsync === 'function';
+  const threads = isolated && asyncWait;
+  if (simd && globalThis.crossOriginIsolated === undefined) {
+    reasons.push('one compute thread: outside a browser the engine runs in one worker thread');
+  } else if (simd && !isolated) {
+    reasons.push(
+      'one compute thread: the page is not cross-origin isolated, so it has no shared memory ' +
+        '(it needs the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp)',
+    );
+  } else if (simd && !threads) {
+    reasons.push('one compute thread: Atomics.waitAsync is missing (it came with Chrome 87, Safari 16.4, Firefox 145)');
+  }
+  const kernels = relaxedSimd ? 'relaxed' : 'simd';
   return {
     simd,
     relaxedSimd,
     crossOriginIsolated: isolated,
     opfs,
-    build: relaxedSimd ? 'relaxed' : simd ? 'simd' : null,
+    threads,
+    build: simd ? (threads ? `${kernels}-threads` : kernels) : null,
     reasons,
   };
 }

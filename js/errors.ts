@@ -9,6 +9,7 @@ export type ErrorCode =
   | 'source_failed'
   | 'context_full'
   | 'misuse'
+  | 'output_failed'
   | 'internal';
 
 /** Every code, in Rust's order. */
@@ -20,6 +21,7 @@ export const ERROR_CODES = [
   'source_failed',
   'context_full',
   'misuse',
+  'output_failed',
   'internal',
 ] as const satisfies readonly ErrorCode[];
 

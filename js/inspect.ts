@@ -1,9 +1,11 @@
 /** What a model would take and how fast it would be, before it is downloaded: a worker reads the header alone and plans from it. */
 
 import { SluiceError } from './errors.js';
-import { type EnginePort, type Launched, engineOptions, launch, openRequest } from './launch.js';
+import { checked } from './given.js';
+import { type Launched, engineOptions, launch, openRequest } from './launch.js';
 import type { ByteSize, EngineOptions, Fit, InspectOptions, ModelCard, ModelSource } from './options.js';
 import type { Calls, DeviceRates, News } from './protocol.js';
+import { knownRates, rememberRates } from './rates.js';
 import type { Client } from './rpc.js';
 
 /**
@@ -12,8 +14,8 @@ import type { Client } from './rpc.js';
  * sends all of it, here as in `open`.)
  */
 export async function inspect(source: ModelSource, options: InspectOptions = {}): Promise<Verdict> {
-  options.signal?.throwIfAborted();
-  return Verdict.connect(launch(options), source, options);
+  checked(options).signal?.throwIfAborted();
+  return Verdict.connect(launch(options, 'inspect'), source, options);
 }
 
 /**
@@ -25,60 +27,59 @@ export class Verdict {
   readonly model: Readonly<ModelCard>;
   /** How it fits with the options that were given to `inspect`. */
   readonly fit: Readonly<Fit>;
-  readonly #port: EnginePort;
+  readonly #end: Launched['end'];
   readonly #client: Client<Calls, News>;
   readonly #options: EngineOptions;
 
-  private constructor({ port, client }: Launched, options: EngineOptions, model: ModelCard, fit: Fit) {
+  private constructor({ client, end }: Launched, options: EngineOptions, model: ModelCard, fit: Fit) {
     this.model = model;
     this.fit = fit;
-    this.#port = port;
+    this.#end = end;
     this.#client = client;
     this.#options = options;
-    dropped.register(this, port, this);
+    dropped.register(this, end, this);
   }
 
-  /** Inspects a model in a worker that runs already; the worker is ended when that fails. */
+  /**
+   * Inspects a model in a worker that runs already; the worker is ended when that fails.
+   * @internal
+   */
   static async connect(launched: Launched, source: ModelSource, options: InspectOptions): Promise<Verdict> {
-    const { port, client, build } = launched;
+    const { client, build } = launched;
     try {
-      const request = { ...openRequest(source, options, build), rates: known };
+      const request = { ...openRequest(source, options, build), rates: knownRates() };
       const { card, fit, rates } = await client.call('inspect', request, options.signal);
-      remember(rates);
+      rememberRates(rates);
       return new Verdict(launched, request.options, card, fit);
     } catch (error) {
-      port.terminate();
+      await launched.end(error);
       throw error;
     }
   }
 
   /** How the model fits with another budget, or with other options in the place of those given before. Nothing is read again. */
   async plan(change: ByteSize | EngineOptions): Promise<Fit> {
-    const options = typeof change === 'object' ? engineOptions(change) : { memory: change };
+    const options = typeof change === 'object' ? engineOptions(checked(change)) : { memory: change };
     const { fit, rates } = await this.#client.call('refit', { options: { ...this.#options, ...options } });
     return this.#heard(fit, rates);
   }
 
-  /** Ends the worker; `model` and `fit` stay, `plan` rejects with `misuse`. */
-  close(): void {
+  /** Ends the worker, and resolves when it has; `model` and `fit` stay, `plan` rejects with `misuse`. */
+  close(): Promise<void> {
     dropped.unregister(this);
-    this.#client.fail(new SluiceError('misuse', 'the verdict was closed'));
-    this.#port.terminate();
+    return this.#end(closed());
   }
 
   /** A method, so that a verdict nobody holds lives until its last answer has come. */
   #heard(fit: Fit, rates: DeviceRates): Fit {
-    remember(rates);
+    rememberRates(rates);
     return fit;
   }
 }
 
-/** Ends the workers of verdicts that were dropped without `close`. */
-const dropped = new FinalizationRegistry<EnginePort>((port) => port.terminate());
-
-/** What was measured, for the life of the page: it is a matter of 150 ms, and a device in another state has other figures. */
-let known: DeviceRates = { kernels: {}, storage: {} };
-
-function remember({ kernels, storage }: DeviceRates): void {
-  known = { kernels: { ...known.kernels, ...kernels }, storage: { ...known.storage, ...storage } };
+function closed(): SluiceError {
+  return new SluiceError('misuse', 'the verdict was closed');
 }
+
+/** Ends the workers of verdicts that were dropped without `close`. */
+const dropped = new FinalizationRegistry<Launched['end']>((end) => void end(closed()));

@@ -12,7 +12,7 @@ export type ModelSource = ModelFile | readonly ModelFile[];
 export type ModelFile = string | URL | Blob | FileSystemFileHandle;
 
 /** The wasm modules of the package. */
-export type BuildName = 'simd' | 'relaxed';
+export type BuildName = 'simd' | 'relaxed' | 'simd-threads' | 'relaxed-threads';
 
 /** Options of `open` that the engine itself understands. */
 export interface EngineOptions {
@@ -26,12 +26,14 @@ export interface EngineOptions {
   kvType?: 'f32' | 'f16' | 'q8_0';
   /** `fast` rounds activations to int8 (the same bits everywhere); `exact` computes in f32. */
   precision?: 'fast' | 'exact';
-  /** Compute threads. */
+  /** Compute threads. `auto` takes as many as a short measurement on this device found useful; a build without threads has one. */
   threads?: number | 'auto';
   /** Runs the smallest plan where no plan fits the budget. */
   force?: boolean;
   /** Keeps the logits of every position of a chunk, for `logits`. */
   allLogits?: boolean;
+  /** Plans the memory that `embed` takes beside a conversation. */
+  embeddings?: boolean;
 }
 
 /** Options of `open`. */
@@ -39,14 +41,19 @@ export interface OpenOptions extends EngineOptions {
   /** Which wasm module; `auto` takes the best that the browser runs. */
   build?: BuildName | 'auto';
   /** Headers for the model's requests (gated models). They are sent and never stored. */
-  headers?: Readonly<Record<string, string>>;
+  headers?: Readonly<Record<string, string>> | Headers;
   /** The requests' credentials mode, as in `fetch`. */
   credentials?: RequestCredentials;
+  /**
+   * Where downloads are kept. `opfs`, which is taken where the browser has it: in the origin's private file system, so that every byte is
+   * fetched once. `none`: nowhere; the weights must then fit the budget.
+   */
+  cache?: 'opfs' | 'none';
   /** Where the package's own files are, when a bundler cannot follow `new URL(…, import.meta.url)`. */
   assets?: Assets;
   /** Stops opening; `open` rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Called a few times a second while weights arrive: while opening, and during a first answer that still reads. */
+  /** Called up to ten times a second while weights arrive, while they are read, and during passes. */
   onProgress?: (progress: Progress) => void;
 }
 
@@ -58,12 +65,20 @@ export interface Assets {
   wasm?: string | URL;
 }
 
-/** How far reading the weights that stay in memory has got, or before that the download from a server that cannot send parts. */
+/** How far one of the things that take time has got. */
 export interface Progress {
+  /** `download`: the model's files come over the network; `load`: weights that stay in memory are read; `pass`: a pass goes through all weights. */
+  stage: 'download' | 'load' | 'pass';
   loadedBytes: number;
   totalBytes: number;
-  /** Since reading began. */
+  /** Since the stage began. */
   bytesPerSecond: number;
+  /** `null` while there is nothing to divide by. */
+  secondsLeft: number | null;
+  /** The layer that is next; `null` before and behind the layers, and for downloads. */
+  layer: number | null;
+  /** Layers of the model; 0 where that does not matter. */
+  layers: number;
 }
 
 /** What text continues: text, or token ids fed as they are. */
@@ -71,7 +86,7 @@ export type Prompt = string | readonly number[] | Uint32Array;
 
 /** Options of `generate` that the engine itself understands; `docs/sampling.md` defines each filter, its range and default. */
 export interface SamplingOptions {
-  /** New tokens at most. */
+  /** New tokens at most; 256 unless given. */
   maxTokens?: number;
   /** Texts that end generation; they are never part of the answer. */
   stop?: string | readonly string[];
@@ -118,8 +133,69 @@ export interface GenerateOptions extends SamplingOptions {
   signal?: AbortSignal;
 }
 
-/** Why an answer ended: an end-of-generation token or a stop text, the token limit or the context, or the caller. */
-export type FinishReason = 'stop' | 'length' | 'abort';
+/** A message of a conversation. Fields beside role and content are for the template: `tool_calls`, `name`, `tool_call_id`, … */
+export interface ChatMessage {
+  /** `system`, `user`, `assistant`, `tool` or another word that the template knows. */
+  role: string;
+  /** What is said. Special tokens that it spells out are text and nothing else. */
+  content?: string | readonly TextPart[] | null;
+  [more: string]: unknown;
+}
+
+/** A part of a message's content; models here read text only. */
+export interface TextPart {
+  type: 'text';
+  text: string;
+}
+
+/** Options of `chat` that say how a conversation becomes a prompt. */
+export interface TemplateOptions {
+  /** Drops the oldest turns after the system message when the context is full, and computes the rest anew. */
+  contextShift?: boolean;
+  /** A chat template in place of the file's: Jinja, or the name of one of `docs/chat.md`. */
+  template?: string;
+  /** More variables of the template, such as `{ enable_thinking: false }`. */
+  templateArguments?: Readonly<Record<string, unknown>>;
+  /** Definitions of tools, for templates that know tools; calls are not parsed out of the answer. */
+  tools?: readonly unknown[];
+}
+
+/** Options of `chat`. */
+export interface ChatOptions extends Omit<GenerateOptions, 'resume' | 'parseSpecial'>, TemplateOptions {}
+
+/** Options of `embed` that the engine itself understands. */
+export interface PoolingOptions {
+  /** How the vectors of a text's tokens become one: their mean, or that of the last or the first token. Unless given, as the file says. */
+  pooling?: 'mean' | 'last' | 'cls';
+  /** Gives vectors of length 1. */
+  normalize?: boolean;
+}
+
+/** Options of `embed`. */
+export interface EmbedOptions extends PoolingOptions {
+  /** Stops embedding; the promise rejects with the signal's reason. */
+  signal?: AbortSignal;
+}
+
+/** Texts as vectors. */
+export interface Embeddings {
+  /** One vector a text, in order. */
+  vectors: Float32Array<ArrayBuffer>[];
+  /** Tokens of all texts. */
+  tokens: number;
+}
+
+/** Why an answer ended: an end-of-generation token or a stop text, or the token limit or the context. One that its caller stops has no last piece. */
+export type FinishReason = 'stop' | 'length';
+
+/** Tokens of one answer. */
+export interface TokenCounts {
+  /** Of the prompt, reused ones included. */
+  promptTokens: number;
+  generatedTokens: number;
+  /** Of the prompt, those that were still in the KV cache. */
+  reusedTokens: number;
+}
 
 /** A token with the natural logarithm of its probability. */
 export interface TokenLogprob {
@@ -139,6 +215,8 @@ export interface Chunk {
   topLogprobs?: readonly TokenLogprob[];
   /** Set in the last piece only. */
   finishReason: FinishReason | null;
+  /** What the answer took; set in the last piece only. */
+  usage: TokenCounts | null;
 }
 
 /** Figures of the engine and of the answer under way (or the last one). Rates are 0 until there is something to divide. */
@@ -180,6 +258,8 @@ export interface Stats {
   build: string;
   /** Threads that compute. */
   threads: number;
+  /** What the random numbers of the answer under way (or the last one) started from; `null` before the first. */
+  seed: number | null;
 }
 
 /** The engine's decisions after all options and defaults. */
@@ -195,10 +275,16 @@ export interface EffectiveConfig {
 /** Facts of the opened file. */
 export interface ModelFacts {
   architecture: string;
+  /** An encoder embeds texts and generates none. */
+  kind: 'decoder' | 'encoder';
   name: string | null;
   layers: number;
   vocabulary: number;
+  /** Numbers of a vector of `embed`. */
+  width: number;
   trainedContext: number;
+  /** Where the chat template comes from: `file`, the name of the fallback that the vocabulary chose, or `null` when `chat` needs the option `template`. */
+  chatTemplate: string | null;
 }
 
 /** The planner's decision: where the bytes go. */
@@ -230,8 +316,10 @@ export type InspectOptions = Omit<OpenOptions, 'onProgress'>;
 export interface ModelCard {
   /** As GGUF names it; empty where the file does not say. */
   architecture: string;
-  /** The model's own name; empty where the file does not say. */
-  name: string;
+  /** An encoder embeds texts and generates none; `null` for a model that cannot run. */
+  kind: 'decoder' | 'encoder' | null;
+  /** The model's own name; `null` where the file does not say. */
+  name: string | null;
   /** Values of all tensors. */
   parameters: number;
   /** 0 for a model that cannot run. */
@@ -240,6 +328,8 @@ export interface ModelCard {
   vocabulary: number;
   /** Positions; 0 for a model that cannot run. */
   trainedContext: number;
+  /** Where the chat template comes from: `file`, or the name of the fallback that the vocabulary chose; `null` where there is neither. */
+  chatTemplate: string | null;
   /** Bytes of all files: what a download takes. */
   fileBytes: number;
   /** Bytes of tensors by number format. */
@@ -277,7 +367,7 @@ export interface Prediction {
   prefillTokensPerSecond: number | null;
   /** What was measured. */
   basis: {
-    /** Number format with the most bytes; the others count as equally fast. */
+    /** Number format with the most weights, and its kernel's speed; others that have a tenth of the weights were measured too. */
     format: string;
     decodeWeightsPerSecond: number;
     prefillWeightsPerSecond: number;

@@ -21,14 +21,22 @@ export class Server<Calls extends { [K in keyof Calls]: Call }, News = never> {
   readonly #endpoint: Endpoint;
   readonly #handlers: Handlers<Calls>;
   readonly #onFault: ((thrown: unknown) => void) | undefined;
+  readonly #letGo: (() => Promise<void>) | undefined;
   readonly #running = new Map<number, Running>();
+  readonly #answers = new Set<Promise<void>>();
+  #dead = false;
 
-  /** `onFault` hears what a handler threw when it was no error of ours. */
-  constructor(endpoint: Endpoint, handlers: Handlers<Calls>, onFault?: (thrown: unknown) => void) {
+  /**
+   * `onFault` hears what a handler threw when it was no error of ours, and of a message that could not be read. `letGo` gives back what
+   * the handlers hold, when the caller has ended and none runs any more.
+   */
+  constructor(endpoint: Endpoint, handlers: Handlers<Calls>, onFault?: (thrown: unknown) => void, letGo?: () => Promise<void>) {
     this.#endpoint = endpoint;
     this.#handlers = handlers;
     this.#onFault = onFault;
+    this.#letGo = letGo;
     endpoint.addEventListener('message', (event: MessageEvent<FromClient>) => this.#receive(event.data));
+    endpoint.addEventListener('messageerror', () => this.#onFault?.(new TypeError('a message could not be read')));
   }
 
   /** Says something unasked. */
@@ -36,22 +44,38 @@ export class Server<Calls extends { [K in keyof Calls]: Call }, News = never> {
     this.#send({ kind: 'news', value });
   }
 
-  /** Says that nothing will be answered any more, and why. */
-  die(thrown: unknown): void {
-    this.#send({ kind: 'dead', error: toPlainError(thrown) });
+  /** From now on answers nothing; says so, and why, when `letGo` has given back what the handlers hold. */
+  async die(thrown: unknown): Promise<void> {
+    if (this.#dead) return;
+    this.#dead = true; // what fails for what is let go is not told: the cause is
+    await this.#letGo?.().catch(() => undefined);
+    this.#endpoint.postMessage({ kind: 'dead', error: toPlainError(thrown) } satisfies FromServer, []);
   }
 
   #receive(message: FromClient): void {
     switch (message.kind) {
-      case 'call':
-        void this.#answer(message);
+      case 'call': {
+        const answer = this.#answer(message).finally(() => this.#answers.delete(answer));
+        this.#answers.add(answer);
         return;
+      }
       case 'abort':
         this.#running.get(message.id)?.abort();
         return;
       case 'credit':
         this.#running.get(message.id)?.grant(message.n);
+        return;
+      case 'end':
+        void this.#end();
     }
+  }
+
+  async #end(): Promise<void> {
+    for (const running of this.#running.values()) running.abort();
+    // One that waits for a network may not hear of it.
+    await Promise.race([Promise.all(this.#answers), new Promise((resolve) => setTimeout(resolve, LAST_MS))]);
+    await this.#letGo?.();
+    this.#send({ kind: 'ended' });
   }
 
   async #answer({ id, name, request, credit }: FromClient & { kind: 'call' }): Promise<void> {
@@ -77,9 +101,12 @@ export class Server<Calls extends { [K in keyof Calls]: Call }, News = never> {
   }
 
   #send(message: FromServer, transfer: Transferable[] = []): void {
-    this.#endpoint.postMessage(message, transfer);
+    if (!this.#dead) this.#endpoint.postMessage(message, transfer);
   }
 }
+
+/** What runs comes to an end within a step of the engine, some 20 ms. */
+const LAST_MS = 200;
 
 /** One call under way: its credit and its abort signal. */
 class Running {

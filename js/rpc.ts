@@ -3,7 +3,7 @@
  * slows the writer. It knows nothing of what the calls are for. The answering side is `rpc-server.ts`.
  */
 
-import { type PlainError, fromPlainError } from './errors.js';
+import { type PlainError, SluiceError, fromPlainError } from './errors.js';
 
 /** What one call carries: `item`s before its `reply`. */
 export interface Call {
@@ -15,21 +15,23 @@ export interface Call {
 /** A worker, a worker's own scope, or a MessagePort. */
 export interface Endpoint {
   postMessage(message: unknown, transfer: Transferable[]): void;
-  addEventListener(type: 'message', listener: (event: MessageEvent) => void): void;
+  addEventListener(type: 'message' | 'messageerror', listener: (event: MessageEvent) => void): void;
 }
 
-/** What the calling side says. `credit` is how many more items it will take. */
+/** What the calling side says. `credit` is how many more items it will take. After `end` it says no more. */
 export type FromClient =
   | { kind: 'call'; id: number; name: string; request: unknown; credit: number }
   | { kind: 'abort'; id: number }
-  | { kind: 'credit'; id: number; n: number };
+  | { kind: 'credit'; id: number; n: number }
+  | { kind: 'end' };
 
-/** What the answering side says. After `dead` it says no more. */
+/** What the answering side says. After `ended` or `dead` it says no more. */
 export type FromServer =
   | { kind: 'item'; id: number; value: unknown }
   | { kind: 'news'; value: unknown }
   | { kind: 'done'; id: number; value: unknown }
   | { kind: 'failed'; id: number; error: PlainError }
+  | { kind: 'ended' }
   | { kind: 'dead'; error: PlainError };
 
 /** Items that the answering side may be ahead. */
@@ -41,18 +43,42 @@ interface Pending {
   onError(error: unknown): void;
 }
 
+/** What a caller reads whose options hold what no message carries, such as a function where a text belongs. */
+function unsendable(name: string, error: unknown): unknown {
+  if (!(error instanceof DOMException) || error.name !== 'DataCloneError') return error;
+  return new SluiceError('invalid_option', `${name} was given what cannot go to a worker; give plain data (${error.message})`);
+}
+
+/** Calls what is the page's own. What one of them throws is an error of the page and keeps nothing from the others. */
+export function callEach<T>(callbacks: Iterable<(value: T) => void>, value: T): void {
+  for (const callback of callbacks) {
+    try {
+      callback(value);
+    } catch (thrown) {
+      if (typeof reportError === 'function') reportError(thrown);
+      else queueMicrotask(() => rethrow(thrown)); // Node
+    }
+  }
+}
+
+function rethrow(thrown: unknown): never {
+  throw thrown;
+}
+
 /** The calling side. */
 export class Client<Calls extends { [K in keyof Calls]: Call }, News = never> {
   readonly #endpoint: Endpoint;
-  readonly #onNews: ((news: News) => void) | undefined;
+  readonly #listeners: ((news: News) => void)[] = [];
   readonly #pending = new Map<number, Pending>();
+  readonly #onDead: () => void;
   #nextId = 1;
   #dead: unknown;
+  #onEnded = (): void => undefined;
 
-  /** `onNews` hears what the answering side says unasked. */
-  constructor(endpoint: Endpoint, onNews?: (news: News) => void) {
+  /** `onDead` hears that the other side will answer nothing any more. */
+  constructor(endpoint: Endpoint, onDead: () => void = () => undefined) {
     this.#endpoint = endpoint;
-    this.#onNews = onNews;
+    this.#onDead = onDead;
     endpoint.addEventListener('message', (event: MessageEvent<FromServer>) => this.#receive(event.data));
   }
 
@@ -87,16 +113,25 @@ export class Client<Calls extends { [K in keyof Calls]: Call }, News = never> {
     };
     const onAbort = (): void => {
       items.length = 0;
-      finish({ error: signal?.reason });
+      end = { error: signal?.reason }; // also when all has come: what was not read yet is lost
+      wake();
       this.#send({ kind: 'abort', id });
     };
     this.#pending.set(id, {
-      onItem: (value) => (items.push(value), wake()),
+      onItem: (value) => {
+        if (end !== undefined) return; // it was on its way when the call was aborted
+        items.push(value);
+        wake();
+      },
       onEnd: (value) => finish({ value }),
       onError: (error) => finish({ error }),
     });
     try {
-      this.#send({ kind: 'call', id, name, request, credit: CREDIT });
+      try {
+        this.#send({ kind: 'call', id, name, request, credit: CREDIT });
+      } catch (error) {
+        throw unsendable(name, error);
+      }
       signal?.addEventListener('abort', onAbort, { once: true });
       for (let taken = 0; ;) {
         if (items.length > 0) {
@@ -118,10 +153,23 @@ export class Client<Calls extends { [K in keyof Calls]: Call }, News = never> {
     }
   }
 
+  /** `listener` hears from now on what the answering side says unasked. */
+  hear(listener: (news: News) => void): void {
+    this.#listeners.push(listener);
+  }
+
   /** The other side is gone: everything pending and everything later rejects with `error`. */
   fail(error: unknown): void {
     this.#dead ??= error;
     for (const pending of this.#pending.values()) pending.onError(this.#dead);
+  }
+
+  /** Ends the conversation, as `fail` does; resolves when the other side has let go of what it holds, or is gone. */
+  end(error: unknown): Promise<void> {
+    if (this.#dead !== undefined) return Promise.resolve();
+    this.#send({ kind: 'end' });
+    this.fail(error);
+    return new Promise((resolve) => (this.#onEnded = resolve));
   }
 
   #send(message: FromClient): void {
@@ -129,8 +177,16 @@ export class Client<Calls extends { [K in keyof Calls]: Call }, News = never> {
   }
 
   #receive(message: FromServer): void {
-    if (message.kind === 'dead') return this.fail(fromPlainError(message.error));
-    if (message.kind === 'news') return this.#onNews?.(message.value as News); // the answering side is typed by the same `News`
+    if (message.kind === 'ended') return this.#onEnded();
+    if (message.kind === 'dead') {
+      this.fail(fromPlainError(message.error));
+      this.#onEnded();
+      return this.#onDead();
+    }
+    if (message.kind === 'news') {
+      callEach(this.#listeners, message.value as News); // the answering side is typed by the same `News`
+      return;
+    }
     const pending = this.#pending.get(message.id);
     switch (message.kind) {
       case 'item':

@@ -3,6 +3,7 @@
  * make browsers hold hundreds of megabytes.
  */
 
+import { ChunkBuffer } from './chunk-buffer.js';
 import { type Sink, type Source, cancelled, rangeText, sourceFailed } from './source.js';
 
 /** Picked files, in the order of a split model. */
@@ -10,9 +11,7 @@ export class BlobSource implements Source {
   readonly bufferBytes = BUFFER_BYTES;
   readonly rereads = true;
   readonly #blobs: readonly Blob[];
-  #buffer = new ArrayBuffer(BUFFER_BYTES);
-  /** The reader of the read under way. Nothing else in JS may lead to it, and Chromium collects a blob's stream that is only waited for. */
-  readonly #held = new Set<object>();
+  readonly #buffer = new ChunkBuffer(BUFFER_BYTES);
   #turn: Promise<unknown> = Promise.resolve();
   #generation = 0;
 
@@ -53,7 +52,7 @@ export class BlobSource implements Source {
     }
     let at = 0;
     try {
-      for await (const bytes of this.#chunks(blob.slice(offset, offset + length))) {
+      for await (const bytes of this.#buffer.chunks(blob.slice(offset, offset + length).stream())) {
         if (isCancelled()) throw cancelled();
         if (!sink(at, bytes)) return;
         at += bytes.byteLength;
@@ -65,51 +64,6 @@ export class BlobSource implements Source {
     }
     if (at !== length)
       throw sourceFailed(`the picked file gave ${at} of ${length} bytes at ${offset}; pick it again`, { ...place, got: at });
-  }
-
-  async *#chunks(part: Blob): AsyncGenerator<Uint8Array> {
-    const stream = part.stream();
-    const reader = byobReader(stream);
-    if (reader === undefined) {
-      yield* this.#plainChunks(stream.getReader());
-      return;
-    }
-    this.#held.add(reader);
-    try {
-      for (;;) {
-        const { value, done } = await reader.read(new Uint8Array(this.#buffer));
-        // The buffer comes back under a new name, or not at all when the stream failed.
-        this.#buffer = value?.buffer ?? new ArrayBuffer(BUFFER_BYTES);
-        if (done) return;
-        yield value;
-      }
-    } finally {
-      await reader.cancel().catch(() => undefined);
-      this.#held.delete(reader);
-    }
-  }
-
-  async *#plainChunks(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
-    this.#held.add(reader);
-    try {
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) return;
-        yield value;
-      }
-    } finally {
-      await reader.cancel().catch(() => undefined);
-      this.#held.delete(reader);
-    }
-  }
-}
-
-/** A reader that fills a given buffer; undefined where the browser's blob streams cannot. */
-function byobReader(stream: ReadableStream<Uint8Array>): ReadableStreamBYOBReader | undefined {
-  try {
-    return stream.getReader({ mode: 'byob' });
-  } catch {
-    return undefined;
   }
 }
 

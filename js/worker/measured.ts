@@ -29,22 +29,24 @@ export class Measured {
     files: Source,
     kind: SourceSpec['kind'],
   ): Promise<Measured> {
-    const bytesPerSecond = files.rereads ? (rates.storage[kind] ?? (await storageRate(files))) : undefined;
+    const bytesPerSecond =
+      files.rereads && files.arriving !== true ? (rates.storage[kind] ?? (await storageRate(files))) : undefined;
     return new Measured(header, build, rates, kind, bytesPerSecond);
   }
 
   /** The plan and the expected speed under `options`. */
   fit(options: EngineOptions): Calls['refit']['reply'] {
-    const kernel = this.#kernelRates(options);
-    const fit = this.#header.fit(options, kernel?.decodeWeightsPerSecond, kernel?.prefillWeightsPerSecond, this.#bytesPerSecond);
+    const fit = this.#header.fit(options, this.#kernelRates(options), this.#bytesPerSecond);
     return { fit, rates: { kernels: this.#kernels, storage: this.#storage } };
   }
 
-  /** Measured at the first time of asking; undefined for a model that cannot run. */
-  #kernelRates(options: EngineOptions): KernelRates | undefined {
-    const kernel = this.#header.kernel(options);
-    if (kernel === undefined) return undefined;
-    return (this.#kernels[`${this.#build} ${kernel}`] ??= this.#header.measure(options));
+  /** Two for each kernel, measured at the first time of asking; nothing for a model that cannot run. */
+  #kernelRates(options: EngineOptions): Float64Array {
+    const each = this.#header.kernels(options).flatMap((kernel, i) => {
+      const rates = (this.#kernels[`${this.#build} ${kernel}`] ??= this.#header.measure(options, i));
+      return [rates.decodeWeightsPerSecond, rates.prefillWeightsPerSecond];
+    });
+    return Float64Array.from(each);
   }
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { type Source, rangeText, sourceFailed } from './source.js';
+import { accessForReading } from './store-access.js';
 
 /** Stored files, in the order of a split model. */
 export class OpfsSource implements Source {
@@ -24,7 +25,7 @@ export class OpfsSource implements Source {
   static async open(files: readonly FileSystemFileHandle[]): Promise<OpfsSource | undefined> {
     const handles: FileSystemSyncAccessHandle[] = [];
     try {
-      for (const file of files) handles.push(await accessTo(file));
+      for (const file of files) handles.push(await accessForReading(file));
       return new OpfsSource(handles);
     } catch (thrown) {
       for (const handle of handles) handle.close();
@@ -42,19 +43,19 @@ export class OpfsSource implements Source {
   }
 
   /** Fills `place` with the bytes at `offset`, or throws a `SluiceError`. */
-  readInto(file: number, offset: number, place: Uint8Array): void {
+  readInto(file: number, offset: number, place: Uint8Array): boolean {
     const length = place.byteLength;
-    const details = { file, offset, length };
     let got: number | undefined;
     try {
       got = this.#handles[file]?.read(place, { at: offset });
     } catch (thrown) {
       const why = thrown instanceof Error ? thrown.name : String(thrown);
-      throw sourceFailed(`the stored file cannot be read any more (${why}): store it again`, { ...details, reason: why });
+      const message = `the stored file cannot be read any more (${why}): store it again`;
+      throw sourceFailed(message, { file, offset, length, reason: why });
     }
-    if (got === length) return;
+    if (got === length) return true;
     const message = `the stored file ends at byte ${this.#sizes[file] ?? 0}, but ${rangeText(offset, length)} are needed: it is cut off`;
-    throw sourceFailed(message, { ...details, got: got ?? 0 });
+    throw sourceFailed(message, { file, offset, length, got: got ?? 0 });
   }
 
   read(): Promise<void> {
@@ -68,14 +69,4 @@ export class OpfsSource implements Source {
   close(): void {
     for (const handle of this.#handles) handle.close();
   }
-}
-
-/** `mode` is not in the standard; browsers without it ignore it and give exclusive access. */
-function accessTo(file: FileSystemFileHandle): Promise<FileSystemSyncAccessHandle> {
-  const shared: SharedAccess = file;
-  return shared.createSyncAccessHandle({ mode: 'read-only' });
-}
-
-interface SharedAccess {
-  createSyncAccessHandle(options: { mode: 'read-only' }): Promise<FileSystemSyncAccessHandle>;
 }

@@ -1,7 +1,10 @@
 /** What a server's answer to a Range request means: usable, worth another try, or wrong for good and why. */
 
 import { SluiceError } from '../errors.js';
+import { publicUrl } from '../store/layout.js';
 import { rangeText, sourceFailed } from './source.js';
+
+export { publicUrl };
 
 /** The bytes that were asked for. */
 export interface Place {
@@ -17,6 +20,12 @@ export interface RemoteFile {
   size: number | undefined;
   /** The server's name for this version of the file, where it shows one. */
   etag: string | undefined;
+  /** The server's date of this version, where it shows one. */
+  modified?: string | undefined;
+  /** It has given bytes before: a refusal now may pass. */
+  answered?: boolean;
+  /** It answers no request that asks for a part. */
+  refusesRanges?: boolean;
 }
 
 /** An answer whose body can be read. */
@@ -32,12 +41,18 @@ export class Retry {
   readonly error: SluiceError;
   /** Milliseconds that the server asks to wait. */
   readonly waitMs: number;
+  /** There is nothing to wait for, the first time. */
+  readonly atOnce: boolean;
 
-  constructor(error: SluiceError, waitMs = 0) {
+  constructor(error: SluiceError, { waitMs = 0, atOnce = false } = {}) {
     this.error = error;
     this.waitMs = waitMs;
+    this.atOnce = atOnce;
   }
 }
+
+/** Reason of an answer that is a page, such as a log-in: it says nothing of what came before. */
+export const WEB_PAGE = 'web_page';
 
 /** Checks status and headers; learns the file's size and version where they show. Throws a `SluiceError` or a `Retry`. */
 export function acceptResponse(response: Response, place: Place, file: RemoteFile): Accepted {
@@ -45,16 +60,18 @@ export function acceptResponse(response: Response, place: Place, file: RemoteFil
   if (status !== 206 && status !== 200) throw badStatus(response, place, file);
   if (headers.get('content-type')?.startsWith('text/html') === true) {
     const message = `${place.url} is a web page, not a model file: check the address`;
-    throw new SluiceError('invalid_model', message, { url: place.url, status });
+    throw new SluiceError('invalid_model', message, { url: place.url, status, reason: WEB_PAGE });
   }
   const encoding = headers.get('content-encoding');
-  if (encoding !== null && encoding !== 'identity') {
+  const encoded = encoding !== null && encoding !== 'identity';
+  // Ranges of a compressed file are no ranges of the file; a whole one is unpacked by the browser.
+  if (encoded && status === 206) {
     throw wrongRange(place, `compressed bytes (${encoding}); it must serve the model as it is`);
   }
-  checkVersion(headers.get('etag'), place, file);
-  const bodyBytes = numberOf(headers.get('content-length'));
+  checkVersion(headers, place, file);
+  const bodyBytes = encoded ? undefined : numberOf(headers.get('content-length'));
   if (status === 200) {
-    if (place.offset > 0) throw wrongRange(place, 'the whole file (status 200); it must support Range requests');
+    if (bodyBytes !== undefined && file.size !== undefined && bodyBytes !== file.size) throw changed(place);
     file.size ??= bodyBytes;
     return { whole: true, promised: bodyBytes };
   }
@@ -95,40 +112,54 @@ export function wrongRange(place: Place, what: string): SluiceError {
   });
 }
 
-/** An address that may be shown and kept: no query, fragment or credentials. */
-export function publicUrl(url: string): string {
-  const shown = new URL(url);
-  shown.username = shown.password = shown.search = shown.hash = '';
-  return shown.href;
-}
-
 function badStatus({ status, headers }: Response, place: Place, file: RemoteFile): SluiceError | Retry {
   const { url } = place;
   const details = { ...place, status };
-  if (status === 416) {
-    const size = numberOf(/^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
-    return fileEnds(place, size ?? file.size);
-  }
+  if (status === 416) return noSuchRange(headers, place, file);
   const range = rangeText(place.offset, place.length);
   if (status === 404 || status === 410)
     return sourceFailed(`there is no file at ${url} (status ${status}): check the address`, details);
   if (status === 401 || status === 403) {
     const remedy = "give the option 'headers' if it needs a key, or a fresh link if this one has expired";
-    return sourceFailed(`the server refuses ${range} of ${url} (status ${status}): ${remedy}`, details);
+    const error = sourceFailed(`the server refuses ${range} of ${url} (status ${status}): ${remedy}`, details);
+    // The link that the address led to may have expired, or one of several servers may be wrong: the address is asked anew.
+    return file.answered === true ? new Retry(error) : error;
   }
   const error = sourceFailed(`the server cannot give ${range} of ${url} (status ${status}): try again later`, details);
   if (!BUSY.includes(status)) return error;
-  return new Retry(error, (numberOf(headers.get('retry-after')) ?? 0) * 1000);
+  return new Retry(error, { waitMs: (numberOf(headers.get('retry-after')) ?? 0) * 1000 });
 }
 
-function checkVersion(etag: string | null, place: Place, file: RemoteFile): void {
+/** The server says that the file has no such bytes. */
+function noSuchRange(headers: Headers, place: Place, file: RemoteFile): SluiceError | Retry {
+  const size = numberOf(/^bytes \*\/(\d+)$/.exec(headers.get('content-range') ?? '')?.[1] ?? null);
+  if (size === undefined && place.offset === 0 && file.answered !== true && file.refusesRanges !== true) {
+    // Some servers say so to every range.
+    file.refusesRanges = true;
+    return new Retry(fileEnds(place, undefined), { atOnce: true });
+  }
+  if (size !== undefined && file.size !== undefined && size !== file.size) return changed(place);
+  const known = (file.size ??= size ?? (place.offset > 0 ? place.offset : undefined));
+  const error = fileEnds(place, known);
+  return known !== undefined && place.offset < known ? new Retry(error) : error;
+}
+
+function checkVersion(headers: Headers, place: Place, file: RemoteFile): void {
+  const etag = headers.get('etag');
   // Weak tags may differ between the servers of one host for the same bytes.
-  if (etag === null || etag.startsWith('W/')) return;
-  file.etag ??= etag;
-  if (file.etag !== etag) throw changed(place);
+  if (etag !== null && !etag.startsWith('W/')) {
+    file.etag ??= etag;
+    if (file.etag !== etag) throw changed(place);
+    return;
+  }
+  const modified = headers.get('last-modified');
+  if (modified === null) return;
+  file.modified ??= modified;
+  if (file.modified !== modified) throw changed(place);
 }
 
-function changed(place: Place): SluiceError {
+/** The bytes that were read and those to come are not of one file. */
+export function changed(place: Place): SluiceError {
   return sourceFailed(`${place.url} has changed on the server while it was being read: open the model again`, {
     ...place,
     reason: 'changed',

@@ -17,10 +17,19 @@ export interface Source {
   readonly rereads: boolean;
   /** Bytes of a file, where they are known. */
   size(file: number): number | undefined;
-  /** Fills `place` before it returns, or throws a `SluiceError`. Only where the source reads at once; then `read` is never called. */
-  readInto?(file: number, offset: number, place: Uint8Array): void;
+  /** Bytes may still be on their way over a network: opening does not wait for what will be kept. */
+  readonly arriving?: boolean;
+  /**
+   * Fills `place` before it returns, or throws a `SluiceError`. False: the bytes are not there yet, and `read` waits for them. Only
+   * where the source reads at once as a rule.
+   */
+  readInto?(file: number, offset: number, place: Uint8Array): boolean;
+  /** What a pass reads, in the order of use: range i is `lengths[i]` bytes at `offsets[i]` of file `files[i]`. Said once. */
+  willUse?(files: Uint32Array, offsets: Float64Array, lengths: Float64Array): void;
   /** Reads exactly `length` bytes, in order, or rejects with a `SluiceError`; after that `sink` is not called again. */
   read(file: number, offset: number, length: number, sink: Sink): Promise<void>;
+  /** Why weights cannot be stored, which would let them stream: for whoever is refused for want of memory. */
+  readonly advice?: string;
   /** Ends all reads under way; they reject. Later reads work. */
   cancel(): void;
   /** Gives the files back to other readers; nothing is read any more. What the source says of itself stays as it is. */

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { SluiceError } from '../../js/errors.js';
 import { Verdict } from '../../js/inspect.js';
-import type { EnginePort } from '../../js/launch.js';
+import { attach } from '../../js/launch.js';
+import type { EnginePort } from '../../js/workers.js';
 import type { EngineOptions, Fit, InspectOptions, ModelCard, ModelSource } from '../../js/options.js';
 import type { Calls, DeviceRates, News } from '../../js/protocol.js';
-import { Client } from '../../js/rpc.js';
 import { type Handlers, Server } from '../../js/rpc-server.js';
 
 interface Made {
@@ -30,6 +30,10 @@ function made(t: TestContext, change: Partial<Handlers<Calls>> = {}, learnt: Par
   const handlers: Handlers<Calls> = {
     open: unused,
     generate: unused,
+    chat: unused,
+    renderChat: unused,
+    watch: unused,
+    embed: unused,
     tokenize: unused,
     detokenize: unused,
     logits: unused,
@@ -49,7 +53,7 @@ function made(t: TestContext, change: Partial<Handlers<Calls>> = {}, learnt: Par
   let terminated = 0;
   const port: EnginePort = Object.assign(port1, { terminate: () => (terminated += 1) });
   const inspect = (source: ModelSource = 'http://host/m.gguf', options: InspectOptions = {}): Promise<Verdict> =>
-    Verdict.connect({ port, client: new Client<Calls, News>(port1), build: 'simd' }, source, options);
+    Verdict.connect(attach(port, 'simd'), source, options);
   return { inspect, requests, terminated: () => terminated };
 }
 
@@ -58,9 +62,10 @@ test('inspect sends what open would, and gives the verdict', async (t) => {
   const verdict = await inspect('http://host/m.gguf', { memory: 5, headers: { Authorization: 'x' }, build: 'auto' });
   assert.deepEqual(requests, [
     {
-      source: { kind: 'range', urls: ['http://host/m.gguf'], headers: { Authorization: 'x' }, credentials: null },
+      source: { kind: 'range', urls: ['http://host/m.gguf'], headers: { Authorization: 'x' }, credentials: null, cache: 'opfs' },
       options: { memory: 5 },
       build: 'simd',
+      usefulThreads: null,
       wasm: null,
       rates: { kernels: {}, storage: {} },
     },
@@ -79,9 +84,9 @@ test('plans again with another budget, or with other options over the first ones
     { options: { memory: '48MB', context: 64, kvType: 'q8_0' } },
   ]);
   assert.equal(verdict.fit.floorBytes, '48MB');
-  await assert.rejects(verdict.plan({ contxt: () => 1 } as EngineOptions), {
+  await assert.rejects(verdict.plan({ contexts: () => 1 } as EngineOptions), {
     code: 'invalid_option',
-    details: { key: 'contxt' },
+    details: { key: 'contexts' },
   });
 });
 
@@ -112,11 +117,11 @@ test('an inspection that fails or is aborted ends the worker', async (t) => {
 test('closing ends the worker; what was said stays', async (t) => {
   const { inspect, terminated } = made(t, { refit: () => new Promise(() => undefined) });
   const verdict = await inspect();
-  const pending = verdict.plan(1);
-  verdict.close();
-  verdict.close();
+  const refused = assert.rejects(verdict.plan(1), { code: 'misuse', message: /closed/ });
+  await verdict.close();
+  await verdict.close();
   assert.ok(terminated() >= 1);
-  await assert.rejects(pending, { code: 'misuse', message: /closed/ });
+  await refused;
   await assert.rejects(verdict.plan(1), { code: 'misuse' });
   assert.deepEqual(verdict.model, card);
 });

@@ -17,6 +17,7 @@ interface Calls {
 interface Pair {
   client: Client<Calls, string>;
   server: Server<Calls, string>;
+  ports: [MessagePort, MessagePort];
   news: string[];
   faults: unknown[];
   /** Items that the server has sent. */
@@ -54,11 +55,16 @@ function pair(t: TestContext): Pair {
         });
       }),
   };
-  const server = new Server<Calls, string>(port2, handlers, (thrown) => faults.push(thrown));
-  const client = new Client<Calls, string>(port1, (text) => news.push(text));
+  const letGo = async (): Promise<void> => {
+    await turn();
+    aborted.push('let go');
+  };
+  const server = new Server<Calls, string>(port2, handlers, (thrown) => faults.push(thrown), letGo);
+  const client = new Client<Calls, string>(port1);
+  client.hear((text) => news.push(text));
   port1.start();
   port2.start();
-  return { client, server, news, faults, sent: () => sent, aborted };
+  return { client, server, ports: [port1, port2], news, faults, sent: () => sent, aborted };
 }
 
 async function settle(): Promise<void> {
@@ -124,6 +130,16 @@ test('a signal that has aborted before keeps the request at home', async (t) => 
   assert.deepEqual(aborted, []);
 });
 
+test('an abort when all has come and not all is read rejects: nothing is missing without a word', async (t) => {
+  const { client } = pair(t);
+  const controller = new AbortController();
+  const stream = client.stream('count', { to: 5 }, controller.signal);
+  assert.equal((await stream.next()).done, false);
+  await settle();
+  controller.abort('enough');
+  await assert.rejects(stream.next(), (reason) => reason === 'enough');
+});
+
 test('an abort in the middle of a stream drops what was not read yet', async (t) => {
   const { client } = pair(t);
   const controller = new AbortController();
@@ -131,6 +147,16 @@ test('an abort in the middle of a stream drops what was not read yet', async (t)
   await stream.next();
   await settle();
   controller.abort('stop');
+  await assert.rejects(stream.next(), (reason) => reason === 'stop');
+});
+
+test('what was on its way when a call was aborted is not read', async (t) => {
+  const { client } = pair(t);
+  const controller = new AbortController();
+  const stream = client.stream('count', { to: 1000 }, controller.signal);
+  await stream.next();
+  controller.abort('stop');
+  await settle();
   await assert.rejects(stream.next(), (reason) => reason === 'stop');
 });
 
@@ -162,7 +188,7 @@ test('the death of the other side rejects everything pending and everything late
   const { client, server } = pair(t);
   const pending = [client.call('hang', {}), client.call('hang', {})];
   await settle();
-  server.die(new SluiceError('internal', 'gone'));
+  void server.die(new SluiceError('internal', 'gone'));
   for (const call of pending) await assert.rejects(call, { code: 'internal', message: 'gone' });
   await assert.rejects(client.call('add', { a: 1, b: 1 }), { code: 'internal' });
 });
@@ -174,8 +200,51 @@ test('news comes without a request', async (t) => {
   assert.deepEqual(news, ['half way']);
 });
 
-test('what cannot be sent rejects the call and leaves the client usable', async (t) => {
+test('what cannot be sent is an option of the caller and leaves the client usable', async (t) => {
   const { client } = pair(t);
-  await assert.rejects(client.call('hang', { callback: () => 1 }), { name: 'DataCloneError' });
+  await assert.rejects(client.call('hang', { callback: () => 1 }), (error) => {
+    assert.ok(error instanceof SluiceError);
+    assert.equal(error.code, 'invalid_option');
+    assert.match(error.message, /hang.*plain data.*could not be cloned/);
+    return true;
+  });
   assert.equal(await client.call('add', { a: 1, b: 2 }), 3);
+});
+
+test('an end waits until the other side has stopped and let go of what it holds', async (t) => {
+  const { client, aborted } = pair(t);
+  const hanging = client.call('hang', {});
+  const ended = client.end('enough');
+  await assert.rejects(hanging, (reason) => reason === 'enough');
+  await ended;
+  assert.deepEqual(aborted, ['hang', 'let go']);
+  await client.end('again');
+  await assert.rejects(client.call('add', { a: 1, b: 1 }), (reason) => reason === 'enough');
+});
+
+test('what fails because the other side dies is not told, but what it dies of', async (t) => {
+  const { client, server } = pair(t);
+  const failing = client.call('hang', {});
+  await settle();
+  const dying = server.die(new SluiceError('internal', 'gone'));
+  const late = client.call('fail', { how: 'ours' });
+  await Promise.all([
+    assert.rejects(failing, { message: 'gone' }),
+    assert.rejects(late, { code: 'internal', message: 'gone' }),
+    dying,
+  ]);
+});
+
+test('the death of the other side is an end too', async (t) => {
+  const { client, server } = pair(t);
+  const ended = client.end('enough');
+  void server.die(new SluiceError('internal', 'gone'));
+  await ended;
+});
+
+test('a message that cannot be read is a fault of the answering side', async (t) => {
+  const { ports, faults } = pair(t);
+  ports[1].dispatchEvent(new Event('messageerror'));
+  await settle();
+  assert.match(String(faults[0]), /could not be read/);
 });

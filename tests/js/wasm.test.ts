@@ -5,7 +5,17 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import type { EngineOptions, FinishReason, ModelFacts, PlanReport, SamplingOptions, Stats } from '../../js/options.js';
+import type { Snapshot } from '../../js/layout.js';
+import type {
+  EngineOptions,
+  FinishReason,
+  ModelFacts,
+  PlanReport,
+  PoolingOptions,
+  SamplingOptions,
+  Stats,
+  TemplateOptions,
+} from '../../js/options.js';
 import type * as Module from '../../pkg/wasm/simd/sluice.js';
 import { BlobSource } from '../../js/worker/blob-source.js';
 
@@ -19,9 +29,18 @@ interface Golden {
 }
 const golden = JSON.parse(fixture('models/llama-gqa.json').toString()) as Golden;
 
-const host = (turns: { count: number }): Parameters<typeof wasm.open>[0] => ({
+interface Shown {
+  stats: Stats[];
+  snapshots: Snapshot[];
+}
+
+const host = (turns: { count: number }, shown?: Shown): Parameters<typeof wasm.open>[0] => ({
   deviceBytes: undefined,
   progress: () => undefined,
+  wants: () => (shown === undefined ? 0 : 3),
+  stats: (stats) => shown?.stats.push(stats),
+  snapshot: (snapshot) => shown?.snapshots.push(snapshot),
+  watch: () => undefined,
   turn: () => {
     turns.count += 1;
     return new Promise((resolve) => setImmediate(resolve));
@@ -52,7 +71,7 @@ async function generate(
 ): Promise<Answer> {
   const ids: number[] = [];
   let text = '';
-  const reason = await session.generate(
+  const { finishReason } = await session.generate(
     typeof prompt === 'string' ? prompt : Uint32Array.from(prompt),
     options,
     call,
@@ -62,7 +81,7 @@ async function generate(
       onToken(ids.length);
     },
   );
-  return { ids, text, reason };
+  return { ids, text, reason: finishReason };
 }
 
 async function logits(session: Module.Session, ids: number[], chunk: number | null): Promise<Float32Array> {
@@ -103,6 +122,7 @@ const engineKeys: Record<keyof EngineOptions, true> = {
   allLogits: true,
   batch: true,
   context: true,
+  embeddings: true,
   force: true,
   kvType: true,
   memory: true,
@@ -139,14 +159,28 @@ const samplingKeys: Record<keyof SamplingOptions, true> = {
   xtcThreshold: true,
 };
 
+const templateKeys: Record<keyof TemplateOptions, true> = {
+  contextShift: true,
+  template: true,
+  templateArguments: true,
+  tools: true,
+};
+
+const poolingKeys: Record<keyof PoolingOptions, true> = {
+  normalize: true,
+  pooling: true,
+};
+
 test('Rust accepts the keys that the types have, and no others', async () => {
   const session = await open();
   const refusals = [
-    [engineKeys, open({ what: 1 } as EngineOptions)],
-    [samplingKeys, generate(session, [1], { what: 1 } as SamplingOptions)],
+    [engineKeys, () => open({ what: 1 } as EngineOptions)],
+    [samplingKeys, () => generate(session, [1], { what: 1 } as SamplingOptions)],
+    [poolingKeys, () => session.embed([], { what: 1 } as PoolingOptions, new wasm.Call())],
+    [templateKeys, async () => Promise.resolve(session.renderChat([], { what: 1 } as TemplateOptions))],
   ] as const;
   for (const [keys, refusal] of refusals) {
-    const message = `unknown option 'what'; there are: ${Object.keys(keys).sort().join(', ')}`;
+    const message = `unknown option 'what'; the engine has ${Object.keys(keys).sort().join(', ')}; docs/api.md lists those of the page too`;
     await assert.rejects(refusal, { code: 'invalid_option', message, details: { key: 'what' } });
   }
 });
@@ -172,6 +206,7 @@ const statsKeys: Record<keyof Stats, true> = {
   residentBytes: true,
   residentShare: true,
   reusedTokens: true,
+  seed: true,
   stallMs: true,
   threads: true,
   ttftMs: true,
@@ -192,10 +227,13 @@ const planKeys: Record<keyof PlanReport, true> = {
 };
 const modelKeys: Record<keyof ModelFacts, true> = {
   architecture: true,
+  kind: true,
   layers: true,
   name: true,
   trainedContext: true,
+  chatTemplate: true,
   vocabulary: true,
+  width: true,
 };
 
 test('figures and facts have the fields that the types have', async () => {
@@ -208,11 +246,81 @@ test('figures and facts have the fields that the types have', async () => {
   ] as const) {
     assert.deepEqual(Object.keys(given).sort(), Object.keys(keys).sort());
   }
-  assert.deepEqual(model, { architecture: 'llama', name: 'llama-gqa', layers: 3, vocabulary: 96, trainedContext: 256 });
+  assert.deepEqual(model, {
+    architecture: 'llama',
+    kind: 'decoder',
+    name: 'llama-gqa',
+    layers: 3,
+    vocabulary: 96,
+    width: 64,
+    trainedContext: 256,
+    chatTemplate: null,
+  });
   assert.equal(
     Object.values(plan.ledger).reduce((sum, bytes) => sum + bytes, 0),
     plan.totalBytes,
   );
+});
+
+test('the layout has every tensor, and what of it stays in memory', async () => {
+  const whole = (await open()).facts().layout;
+  assert.equal(whole.slots, 0);
+  const embedding = whole.tensors.find(({ name }) => name === 'token_embd.weight');
+  assert.deepEqual(
+    { ...embedding, bytes: 0, offset: 0 },
+    {
+      name: 'token_embd.weight',
+      type: embedding?.type,
+      rows: 96,
+      bytes: 0,
+      file: 0,
+      offset: 0,
+      firstResidentRow: 0,
+      residentRows: 96,
+    },
+  );
+  assert.ok(whole.tensors.every(({ rows, residentRows }) => residentRows === rows));
+});
+
+test('figures move and the ring is seen while the prompt is read', async () => {
+  const shown: Shown = { stats: [], snapshots: [] };
+  const file = new BlobSource([new Blob([readFileSync('models/smollm2-135m-q4_1.gguf')])]);
+  const session = await wasm.open(host({ count: 0 }, shown), file, { memory: '48MB', context: 512 }, new wasm.Call());
+  const { layout } = session.facts();
+  assert.ok(layout.slots > 0 && layout.tensors.some(({ rows, residentRows }) => residentRows === 0 && rows > 1));
+  await generate(session, [...Array(300).keys()], { maxTokens: 2 });
+  const prefill = shown.stats.filter(({ generatedTokens }) => generatedTokens === 0);
+  const counts = prefill.map(({ promptTokens }) => promptTokens);
+  assert.ok(new Set(counts).size > 5, `the count of read tokens has ${new Set(counts).size} values`);
+  assert.deepEqual(
+    counts,
+    [...counts].sort((a, b) => a - b),
+  );
+  assert.ok(prefill.every(({ promptTokens, prefillMs }) => promptTokens < 300 && prefillMs > 0));
+  assert.ok((prefill.at(-1)?.bytesRead ?? 0) > (prefill[0]?.bytesRead ?? 0));
+  assert.equal(session.stats().promptTokens, 300);
+  const reading = shown.snapshots.filter(({ prefill }) => prefill);
+  assert.ok(new Set(reading.map(({ stage }) => stage)).size > 5);
+  const seen = reading.flatMap(({ slots }) => slots);
+  assert.ok(seen.length === reading.length * layout.slots && seen.some(({ state, bytes }) => state === 'ready' && bytes > 0));
+  for (const { tensor, firstRow, nRows } of [...seen, ...reading]) {
+    assert.ok(
+      tensor === null || firstRow + nRows <= (layout.tensors[tensor]?.rows ?? 0),
+      `rows ${firstRow}+${nRows} of ${tensor}`,
+    );
+  }
+});
+
+test('a seed that nobody gave is told, and gives the same answer again', async () => {
+  const session = await open();
+  const options = { maxTokens: 12, temperature: 2, ignoreEog: true };
+  assert.equal(session.stats().seed, null);
+  const drawn = await generate(session, golden.prompt, options);
+  const { seed } = session.stats();
+  assert.ok(seed !== null && Number.isSafeInteger(seed));
+  assert.deepEqual(await generate(session, golden.prompt, { ...options, seed }), drawn);
+  await generate(session, golden.prompt, options);
+  assert.notEqual(session.stats().seed, seed);
 });
 
 test('no options are the documented defaults', async () => {
@@ -232,8 +340,9 @@ test('values are checked, and the refusal names the key', async () => {
     ['batch', [0, -1, Infinity]],
     ['kvType', ['f64', 16, null]],
     ['precision', ['slow', 1]],
-    ['threads', [2, 0, 'all']],
+    ['threads', [0, 65, 1.5, 'all']],
     ['force', ['yes', 1]],
+    ['embeddings', [0, 'yes']],
     ['allLogits', [0]],
   ];
   for (const [key, values] of wrong) {
@@ -319,6 +428,20 @@ test('calls take turns in the order they came', async () => {
   others.forEach((ids, i) => {
     assert.deepEqual(ids, first?.slice(0, 11 - i));
   });
+});
+
+test('figures of an answer are its own, whoever has the engine by then', async () => {
+  const session = await open();
+  const options = { maxTokens: 3, temperature: 0, ignoreEog: true };
+  const asked = [golden.prompt, [1, 2], [1]].map((ids) =>
+    session.generate(Uint32Array.from(ids), options, new wasm.Call(), () => undefined),
+  );
+  const told = (await Promise.all(asked)).map(({ stats }) => [stats.promptTokens, stats.generatedTokens]);
+  assert.deepEqual(told, [
+    [golden.prompt.length, 3],
+    [2, 3],
+    [1, 3],
+  ]);
 });
 
 test('an abort ends a call, waiting or running, and the next answer is right', async () => {
@@ -416,8 +539,8 @@ test('a source that fails or lies is an error of the call, not of the module', a
   const [told, foreign, short] = errors as (Error & { code: string; details: Record<string, unknown> })[];
   assert.deepEqual([told?.code, told?.details['status']], ['source_failed', 500]);
   assert.match(told?.message ?? '', /no bytes$/);
-  assert.equal(foreign?.code, 'internal');
-  assert.doesNotMatch(foreign.message, /secret/);
+  assert.deepEqual([foreign?.code, foreign?.details['thrown']], ['internal', 'TypeError']);
+  assert.doesNotMatch(foreign?.message ?? '', /secret/);
   assert.equal(short?.code, 'source_failed');
   await open();
 });
