@@ -26,7 +26,8 @@ async function compile(build) {
   const { cargo, args, env } = await cargoFor(build);
   const options = ['bench', '--quiet', '--no-run', '--bench', 'kernels', '--message-format=json-render-diagnostics', ...args];
   const messages = (await run(cargo, options, { captureStdout: true, env })).split('\n').filter(Boolean);
-  return messages.map((line) => JSON.parse(line)).find(({ executable }) => executable).executable;
+  return messages.map((line) => JSON.parse(line)).find(({ executable, target }) => executable && target.name === 'kernels')
+    .executable;
 }
 
 async function runInBrowser(file) {
@@ -37,10 +38,10 @@ async function runInBrowser(file) {
   };
   const server = await serve({ mounts: {}, routes });
   try {
-    await withBrowser(values.browser, { log: (line) => console.log(line) }, async (browser) => {
+    await withBrowser(values.browser, {}, async (browser) => {
       const page = await browser.newPage();
       await page.goto(server.origin);
-      await page.evaluate(start, [parts], 600_000);
+      console.log((await page.evaluate(start, [parts], 600_000)).join('\n'));
     });
   } finally {
     await server.close();
@@ -56,13 +57,15 @@ async function start(parts) {
       throw new Error(`${from}.${name} is not here`);
     };
   }
+  const lines = [];
   const text = (at, bytes) => new TextDecoder().decode(new Uint8Array(memory.buffer, at, bytes));
   Object.assign((imports.bench ??= {}), {
     now: () => performance.now(),
-    line: (at, bytes) => console.log(text(at, bytes)),
+    line: (at, bytes) => void lines.push(text(at, bytes)),
     wanted: (at, bytes) => Number(parts.length === 0 || parts.some((part) => text(at, bytes).includes(part))),
   });
   const { exports } = await WebAssembly.instantiate(module, imports);
   const memory = exports.memory;
   exports.main(0, 0);
+  return lines;
 }

@@ -9,6 +9,28 @@ import { serveBarePage } from './serve/bare-page.mjs';
 
 const text = { type: 'string' };
 const flag = { type: 'boolean', default: false };
+// What sets a number of the sampler: the same names as the native command's, and in camelCase the options of `generate`.
+const samplerNumbers = [
+  'seed',
+  'temperature',
+  'top-k',
+  'top-p',
+  'min-p',
+  'typical-p',
+  'repeat-penalty',
+  'frequency-penalty',
+  'presence-penalty',
+  'repeat-last-n',
+  'dry-multiplier',
+  'dry-base',
+  'dry-allowed-length',
+  'dry-last-n',
+  'xtc-probability',
+  'xtc-threshold',
+  'mirostat',
+  'mirostat-tau',
+  'mirostat-eta',
+];
 const options = {
   browser: { type: 'string', default: 'chromium' },
   model: { type: 'string', multiple: true },
@@ -20,10 +42,9 @@ const options = {
   'parse-special': flag,
   'ignore-eog': flag,
   greedy: flag,
-  seed: text,
-  temperature: text,
-  'top-k': text,
-  'top-p': text,
+  ...Object.fromEntries(samplerNumbers.map((name) => [name, text])),
+  'dry-breakers': { type: 'string', multiple: true },
+  'logit-bias': { type: 'string', multiple: true },
   stop: { type: 'string', multiple: true },
   ctx: text,
   'n-batch': text,
@@ -95,16 +116,24 @@ function openOptions(args) {
 function generateOptions(args) {
   return given({
     maxTokens: number(args.n),
-    temperature: args.greedy ? 0 : number(args.temperature),
-    topK: number(args['top-k']),
-    topP: number(args['top-p']),
-    seed: number(args.seed),
+    ...Object.fromEntries(samplerNumbers.map((name) => [camelCase(name), number(args[name])])),
+    ...(args.greedy ? { temperature: 0 } : {}),
+    dryBreakers: args['dry-breakers'],
+    logitBias: args['logit-bias'] && Object.fromEntries(args['logit-bias'].map(bias)),
     stop: args.stop,
     ignoreEog: args['ignore-eog'] || undefined,
     parseSpecial: args['parse-special'] || undefined,
   });
 }
 
+function bias(given) {
+  const [, id, x] = /^(\d+)=(-?[\d.]+)$/.exec(given) ?? [];
+  // What goes to the page goes as JSON, which has no infinity.
+  if (id === undefined) throw new UsageError('--logit-bias is ID=X with a finite X, such as 13=-1.5');
+  return [id, Number(x)];
+}
+
+const camelCase = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 const number = (value) => (value === undefined ? undefined : Number(value));
 const given = (values) => Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 

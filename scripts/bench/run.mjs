@@ -1,111 +1,103 @@
-// Sluice beside wllama in one browser, alternating, so that a noisy machine bends both alike. Prints every pair and the medians.
-//   node scripts/bench/run.mjs [--browser chromium|firefox] [--pairs 7] [--tokens 64] [--threads 1] [--build auto] [--json]
+// `npm run bench`: Sluice beside wllama in the same browser and native llama.cpp on the same machine, in turn, so that a noisy machine
+// bends all alike.
+//   npm run bench -- [--only PART,…] [--model smollm2,gemma3] [--threads 1,2] [--browser chromium,firefox] [--rounds 7] [--build auto]
+//     [--python PROGRAM] [--out FILE]
+// Parts: decode, prefill, visits, memory, budgets, streaming; `docs` measures nothing and writes docs/performance.md and the plot from
+// what is in FILE. Every combination is a cell of FILE and replaces the one there, so the benchmark can be run in pieces. PROGRAM is a
+// Python with llama-cpp-python, also taken from SLUICE_BENCH_PYTHON; without one the table says that native figures are absent.
 // Needs a build (`npm run build`) and the models (`npm run setup`).
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { withBrowser } from '../browsers/index.mjs';
-import { root } from '../repo.mjs';
-import { serve } from '../serve/server.mjs';
+import { modelsDir, root, targetDir } from '../repo.mjs';
+import { budgets } from './budgets.mjs';
+import { memory } from './memory.mjs';
+import { decode, firstLine, prefill } from './speed.mjs';
+import { streaming } from './streaming.mjs';
+import { visits } from './visits.mjs';
+import { writeDocs } from './docs.mjs';
 
-const { values } = parseArgs({
-  options: {
-    browser: { type: 'string', default: 'chromium' },
-    pairs: { type: 'string', default: '7' },
-    tokens: { type: 'string', default: '64' },
-    threads: { type: 'string', default: '1' },
-    build: { type: 'string', default: 'auto' },
-    model: { type: 'string', default: 'smollm2-135m-q4_1.gguf' },
-    json: { type: 'boolean', default: false },
-  },
-});
+const parts = { decode, prefill, visits, memory, budgets, streaming };
 
-const prompt = 'Once upon a time, in a small village by the sea,';
-const deadlineMs = 300_000;
-
-const pages = {
-  sluice: async (url, threads, build) => {
-    const { open } = await import('/pkg/index.js');
-    globalThis.engine = await open(url, { threads, build, context: 1024 });
-    globalThis.decode = async (text, n) => {
-      for await (const _ of globalThis.engine.generate(text, { maxTokens: n, temperature: 0, ignoreEog: true }));
-      return globalThis.engine.stats.decodeTokensPerSecond;
-    };
-    return true;
-  },
-  wllama: async (url, threads) => {
-    const { Wllama } = await import('/wllama/index.js');
-    const wllama = new Wllama({ default: '/wllama/wasm/wllama.wasm' }, { suppressNativeLog: true });
-    const blob = await (await fetch(url)).blob();
-    await wllama.loadModel([new File([blob], 'model.gguf')], { n_threads: threads, n_ctx: 1024, n_gpu_layers: 0, n_parallel: 1 });
-    globalThis.decode = async (text, n) => {
-      let first = 0;
-      let last = 0;
-      let count = 0;
-      const stream = await wllama.createCompletion({
-        prompt: text,
-        max_tokens: n,
-        temperature: 0,
-        ignore_eos: true,
-        stream: true,
-      });
-      for await (const _ of stream) {
-        last = performance.now();
-        if (count++ === 0) first = last;
-      }
-      return ((count - 1) * 1000) / (last - first);
-    };
-    return true;
-  },
+/** The models, and the budget at which each is measured streaming. */
+const models = {
+  smollm2: { file: 'smollm2-135m-q4_1.gguf', small: '48MB' },
+  gemma3: { file: 'gemma3-270m-q4_k_m.gguf', small: '80MB' },
 };
 
-const server = await serve({
-  mounts: {
-    '/pkg': path.join(root, 'pkg'),
-    '/models': path.join(root, 'models'),
-    '/wllama': path.join(root, 'node_modules/@wllama/wllama/esm'),
-  },
-  routes: (app) => app.get('/blank', (_, response) => response.type('html').send('<!doctype html><title>bench</title>')),
-});
-const threads = Number(values.threads);
-const results = { sluice: [], wllama: [] };
-try {
-  await withBrowser(values.browser, { deadlineMs }, async (browser) => {
-    const opened = {};
-    for (const [name, start] of Object.entries(pages)) {
-      opened[name] = await browser.newPage();
-      await opened[name].goto(`${server.origin}/blank`);
-      await opened[name].evaluate(start, [`${server.origin}/models/${values.model}`, threads, values.build]);
-    }
-    const decode = (name) => opened[name].evaluate((text, n) => globalThis.decode(text, n), [prompt, Number(values.tokens)]);
-    for (const name of Object.keys(pages)) await decode(name); // warm code and caches
-    for (let pair = 0; pair < Number(values.pairs); pair++) {
-      for (const name of Object.keys(pages)) results[name].push(await decode(name));
-      if (!values.json)
-        console.log(`pair ${pair + 1}: Sluice ${last(results.sluice)} tok/s, wllama ${last(results.wllama)} tok/s`);
-    }
+async function main() {
+  const list = (all) => ({ type: 'string', default: all.join(',') });
+  const { values } = parseArgs({
+    options: {
+      only: list([...Object.keys(parts), 'docs']),
+      model: list(Object.keys(models)),
+      threads: list([1, 2]),
+      browser: list(['chromium']),
+      rounds: { type: 'string', default: '7' },
+      build: { type: 'string', default: 'auto' },
+      python: { type: 'string', default: process.env['SLUICE_BENCH_PYTHON'] },
+      out: { type: 'string', default: path.join(targetDir, 'bench.json') },
+    },
   });
-} finally {
-  await server.close();
+  const chosen = chosenOf('only', values.only, [...Object.keys(parts), 'docs']);
+  const results = JSON.parse(await readFile(values.out, 'utf8').catch(() => '{"cells":{}}'));
+  for (const browser of values.browser.split(',')) {
+    const facts = await factsOf(browser);
+    for (const part of chosen.filter((name) => name !== 'docs')) {
+      for (const name of chosenOf('model', values.model, Object.keys(models))) {
+        for (const threads of values.threads.split(',').map(Number)) {
+          const key = [browser, part, name, threads].join(' ');
+          console.log(`${key} thread${threads === 1 ? '' : 's'}`);
+          const { file, small } = models[name];
+          const setting = {
+            browser,
+            file,
+            small,
+            threads,
+            build: values.build,
+            rounds: Number(values.rounds),
+            python: values.python,
+          };
+          const started = Date.now();
+          const found = await parts[part]({
+            ...setting,
+            model: path.join(modelsDir, file),
+            log: (line) => console.log(`  ${line}`),
+          }).catch((error) => ({ absent: firstLine(error) }));
+          if (found.absent !== undefined) console.log(`  absent: ${found.absent}`);
+          results.cells[key] = { browser, part, model: name, threads, rounds: setting.rounds, ...facts, started, ...found };
+          await mkdir(path.dirname(values.out), { recursive: true });
+          await writeFile(values.out, `${JSON.stringify(results, null, 1)}\n`);
+        }
+      }
+    }
+  }
+  console.log(`figures in ${values.out}`);
+  if (chosen.includes('docs')) await writeDocs(results.cells);
 }
 
-const ratios = results.sluice.map((rate, pair) => rate / results.wllama[pair]);
-const summary = { sluice: median(results.sluice), wllama: median(results.wllama), ratio: median(ratios) };
-if (values.json) console.log(JSON.stringify({ ...values, ...summary, results }));
-else
-  console.log(
-    `medians: Sluice ${fixed(summary.sluice)} tok/s, wllama ${fixed(summary.wllama)} tok/s, ratio ${fixed(summary.ratio)}`,
-  );
-
-function median(list) {
-  const sorted = [...list].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+function chosenOf(option, text, known) {
+  const names = text.split(',');
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) throw new Error(`--${option}: there is no ${unknown}: ${known.join(', ')}`);
+  return names;
 }
 
-function last(list) {
-  return fixed(list[list.length - 1]);
+/** Where and with what it is measured. */
+async function factsOf(browser) {
+  const wllama = JSON.parse(await readFile(path.join(root, 'node_modules/@wllama/wllama/package.json'), 'utf8')).version;
+  const version = await withBrowser(browser, {}, ({ version }) => version);
+  const machine = `${os.cpus().length} cores (${os.cpus()[0]?.model.trim()}), ${Math.round(os.totalmem() / 1e9)} GB, ${os.type()}`;
+  return { date: new Date().toISOString().slice(0, 10), machine, versions: { browser: version, wllama } };
 }
 
-function fixed(value) {
-  return value.toFixed(2);
+if (import.meta.filename === process.argv[1]) {
+  try {
+    await main();
+  } catch (error) {
+    console.error(`bench: ${error.message}`);
+    process.exitCode = 1;
+  }
 }

@@ -1,115 +1,127 @@
-// How near streaming comes to what it must cost: with C the time of a token when all weights stay, R the time of a bare loop that
-// reads as many bytes in reads of the same size through the same kind of handle, and T the time of a token under a budget, all in one
-// browser and alternating, it prints (C + R) / T: 1 means that streaming costs its reads and nothing else.
-//   node scripts/bench/streaming.mjs [--browser chromium|firefox] [--memory 48MB] [--rounds 7] [--tokens 48] [--build auto] [--json]
-// Needs a build (`npm run build`) and the models (`npm run setup`).
-import path from 'node:path';
-import { parseArgs } from 'node:util';
+// How near streaming comes to what it must cost. C is the time of a token when all weights stay and one thread computes, R the time of a
+// bare loop that reads what the engine reads for a token, the same ranges in the same order through the same kind of handle, T the time of a
+// token under a budget; all in one browser and in turn. With t threads computing and reading share the cores: the aim is T = (C + R) / t.
 import { storeFiles } from '../browsers/engine-run.mjs';
 import { withBrowser } from '../browsers/index.mjs';
-import { modelsDir } from '../repo.mjs';
-import { serveBarePage } from '../serve/bare-page.mjs';
 import { median } from '../measure/pss.mjs';
+import { openInPage, serveContestants } from './contestants.mjs';
+import { longPrompt, shortPrompt } from './prompts.mjs';
+import { eachKey, refuseOthers } from './speed.mjs';
 
-const { values } = parseArgs({
-  options: {
-    browser: { type: 'string', default: 'chromium' },
-    memory: { type: 'string', default: '48MB' },
-    rounds: { type: 'string', default: '7' },
-    tokens: { type: 'string', default: '48' },
-    build: { type: 'string', default: 'auto' },
-    model: { type: 'string', default: 'smollm2-135m-q4_1.gguf' },
-    json: { type: 'boolean', default: false },
-  },
-});
-const DEADLINE_MS = 600_000;
+const TOKENS = 48;
+const READ_TOKENS = 8;
+const RECORDED_TOKENS = 4;
+/** Bytes: what is shorter is a token's own row of the embedding table. */
+const LEAST_TILE = 4096;
+const DEADLINE_MS = 300_000;
 
-// A worker of its own: synchronous handles exist nowhere else. Reads `total` bytes in pieces, front to back, into one buffer.
+// The package's workers, which say where and how much they read.
+const RECORDER = `
+const told = new BroadcastChannel('reads');
+const read = FileSystemSyncAccessHandle.prototype.read;
+FileSystemSyncAccessHandle.prototype.read = function (buffer, options) {
+  told.postMessage([options.at, buffer.byteLength]);
+  return read.call(this, buffer, options);
+};`;
+
+// A worker of its own: synchronous handles exist nowhere else. Reads all ranges, one after the other, into one buffer.
 const READER = `
-onmessage = async ({ data: { name, piece, total, times } }) => {
+onmessage = async ({ data: { name, reads, times } }) => {
   const root = await navigator.storage.getDirectory();
   const file = await root.getFileHandle(name);
   const handle = await file.createSyncAccessHandle({ mode: 'read-only' });
-  const size = handle.getSize();
-  const buffer = new Uint8Array(piece);
-  const spent = [];
-  for (let time = 0; time < times; time++) {
-    const started = performance.now();
-    for (let done = 0, at = 0; done < total; done += piece, at += piece) {
-      if (at + piece > size) at = 0;
-      handle.read(buffer, { at });
-    }
-    spent.push(performance.now() - started);
-  }
+  const buffer = new Uint8Array(Math.max(...reads.map(([, length]) => length)));
+  const started = performance.now();
+  for (let time = 0; time < times; time++) for (const [at, length] of reads) handle.read(buffer.subarray(0, length), { at });
+  const ms = (performance.now() - started) / times;
   handle.close();
-  postMessage(spent);
+  postMessage(ms);
 };`;
 
-const routes = (app) => app.get('/reader.js', (_, response) => response.type('js').send(READER));
-const server = await serveBarePage({ routes });
-try {
-  await withBrowser(values.browser, { deadlineMs: DEADLINE_MS }, async (browser) => {
-    const page = await browser.newPage();
-    await page.goto(`${server.origin}/`);
-    await page.waitFor(() => window.sluice !== undefined, [], 60_000);
-    const [name] = await storeFiles(page, [server.addFile(path.join(modelsDir, values.model))], DEADLINE_MS);
-    const job = {
-      name,
-      memory: values.memory,
-      build: values.build,
-      rounds: Number(values.rounds),
-      tokens: Number(values.tokens),
-    };
-    const { rounds, piece, total } = await page.evaluate(measure, [job], DEADLINE_MS);
-    const quotients = rounds.map(({ C, R, T }) => (C + R) / T);
-    const summary = {
-      resident: median(rounds.map(({ C }) => C)),
-      reading: median(rounds.map(({ R }) => R)),
-      streamed: median(rounds.map(({ T }) => T)),
-      quotient: median(quotients),
-    };
-    if (values.json) console.log(JSON.stringify({ ...values, piece, total, ...summary, rounds }));
-    else {
-      rounds.forEach(({ C, R, T }, i) => console.log(`round ${i + 1}: C ${fixed(C)} ms, R ${fixed(R)} ms, T ${fixed(T)} ms`));
-      console.log(`${total} bytes a token in reads of ${piece}`);
-      console.log(
-        `medians: C ${fixed(summary.resident)} ms, R ${fixed(summary.reading)} ms, T ${fixed(summary.streamed)} ms, (C + R) / T ${fixed(summary.quotient)}`,
-      );
-    }
-  });
-} finally {
-  await server.close();
+/** `{ streamedBytes, rounds: [{ C, R, T, residentShare, bound, residentPrefill, prefill }], median }`: milliseconds, shares and tokens per second. */
+export async function streaming({ browser, model, file, threads, build, small, rounds, log }) {
+  const server = await serveContestants(model);
+  const scripts = { 'reader.js': READER, 'recorder.js': RECORDER };
+  for (const name of ['main.js', 'helper.js', 'download.js']) {
+    scripts[`recorded/${name}`] = `import '/recorder.js'; import '/pkg/worker/${name}';`;
+  }
+  for (const [name, script] of Object.entries(scripts)) {
+    server.app.get(`/${name}`, (_, response) => response.type('js').send(script));
+  }
+  try {
+    return await withBrowser(browser, { deadlineMs: DEADLINE_MS }, async (running) => {
+      const page = await running.newPage();
+      await page.goto(`${server.origin}/`);
+      const [stored] = await storeFiles(page, [`${server.origin}/models/${encodeURIComponent(file)}`], DEADLINE_MS);
+      const open = (options) => openInPage(running, 'sluice', server.origin, file, { stored, build, ...options });
+      const resident = await open({ threads: 1 });
+      const streamed = await open({ threads, memory: small });
+      refuseOthers(streamed.opened, threads);
+      const { streamedBytesPerToken } = streamed.opened.plan;
+      const reads = await recordReads(page, { name: stored, threads, build, memory: small });
+      const readBytes = reads.reduce((sum, [, length]) => sum + length, 0);
+      log(`${reads.length} reads and ${(readBytes / 1e6).toFixed(1)} MB a token`);
+      const found = [];
+      for (let turn = -1; turn < rounds; turn++) {
+        const C = await tokenMs(resident, turn);
+        const R = await page.evaluate(readAlone, [{ name: stored, reads, times: READ_TOKENS }], DEADLINE_MS);
+        const T = await tokenMs(streamed, turn);
+        const residentPrefill = await prefillRate(resident, turn);
+        const prefill = await prefillRate(streamed, turn);
+        if (turn < 0) continue; // warms code and caches
+        found.push({ C, R, T, ofResident: C / T, ofBound: (C + R) / threads / T, residentPrefill, prefill });
+        log(`round ${turn + 1}: C ${C.toFixed(2)} ms, R ${R.toFixed(2)} ms, T ${T.toFixed(2)} ms`);
+      }
+      return { budget: small, streamedBytes: streamedBytesPerToken, readBytes, rounds: found, median: eachKey(found, median) };
+    });
+  } finally {
+    await server.close();
+  }
+}
+
+async function tokenMs(contestant, turn) {
+  const { decodeMs, tokens } = await contestant.generate(shortPrompt(turn), TOKENS);
+  return decodeMs / (tokens - 1);
+}
+
+async function prefillRate(contestant, turn) {
+  const { promptTokens, firstMs } = await contestant.generate(longPrompt(turn), 1);
+  return (promptTokens * 1000) / firstMs;
+}
+
+/** What the engine reads for a token, `[offset, length]` in the order of reading: every token's weights are read in the same order. */
+async function recordReads(page, { name, ...options }) {
+  const reads = await page.evaluate(recordInPage, [{ name, options, nTokens: RECORDED_TOKENS }], DEADLINE_MS);
+  const weights = reads.filter(([, length]) => length >= LEAST_TILE);
+  const [at, length] = weights.at(-1) ?? [];
+  const before = weights.findLastIndex((read, i) => i < weights.length - 1 && read[0] === at && read[1] === length);
+  if (before < 0) throw new Error('no range was read twice: nothing streams');
+  return weights.slice(before + 1);
 }
 
 // Runs in the page.
-async function measure({ name, memory, build, rounds, tokens }) {
-  const root = await navigator.storage.getDirectory();
-  const open = async (budget) => window.sluice.open(await root.getFileHandle(name), { build, context: 512, memory: budget });
-  const decode = async (engine, n) => {
-    for await (const _ of engine.generate('Once upon a time, in a small village', {
-      maxTokens: n,
-      temperature: 0,
-      ignoreEog: true,
-    }));
-    return 1000 / engine.stats.decodeTokensPerSecond;
-  };
-  const resident = await open('400MB');
-  const streamed = await open(memory);
-  const { slotBytes: piece, streamedBytesPerToken: total } = streamed.plan;
-  const reader = new Worker('/reader.js');
-  const read = (times) =>
-    new Promise((resolve) => {
-      reader.onmessage = ({ data }) => resolve(data.reduce((sum, ms) => sum + ms, 0) / times);
-      reader.postMessage({ name, piece, total, times });
-    });
-  for (const engine of [resident, streamed]) await decode(engine, tokens); // warm code and caches
-  const found = [];
-  for (let round = 0; round < rounds; round++) {
-    found.push({ C: await decode(resident, tokens), R: await read(8), T: await decode(streamed, tokens) });
-  }
-  return { rounds: found, piece, total };
+async function recordInPage({ name, options, nTokens }) {
+  const { open } = await import('/pkg/index.js');
+  const file = await (await navigator.storage.getDirectory()).getFileHandle(name);
+  const assets = { worker: '/recorded/main.js' };
+  const engine = await open(file, { context: 1024, ...options, assets });
+  const reads = [];
+  const channel = new BroadcastChannel('reads');
+  channel.onmessage = ({ data }) => reads.push(data);
+  for await (const _ of engine.generate('The capital of France is', { maxTokens: nTokens, temperature: 0, ignoreEog: true }));
+  await engine.close();
+  channel.close();
+  return reads;
 }
 
-function fixed(value) {
-  return value.toFixed(2);
+// Runs in the page.
+async function readAlone(job) {
+  const reader = new Worker('/reader.js');
+  const ms = await new Promise((resolve, reject) => {
+    reader.onmessage = ({ data }) => resolve(data);
+    reader.onerror = ({ message }) => reject(new Error(message));
+    reader.postMessage(job);
+  });
+  reader.terminate();
+  return ms;
 }

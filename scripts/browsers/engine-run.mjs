@@ -2,11 +2,11 @@
 
 /**
  * Runs `job` on the page and resolves to what it found: for `generate` `{ ids, text, finishReason, stats }`, for `logits` `{ stats }`
- * (the numbers go to the server's `/out`); with both `{ config, model, plan, memory }`, the last being `stats.memoryBytes` after open
+ * (the numbers go to the server's `/out`), for `embed` `{ vectors, tokens, stats }`; with all of them `{ config, model, plan, memory }`, the last being `stats.memoryBytes` after open
  * and after each answer. A failure of the engine is `{ error: { name, code, message, details } }`.
  *
- * A job is `{ urls | files | stored, open, generate | logits, times }`: where the model is (`stored`: names that `storeFiles` gave),
- * options of `open`, either `{ prompt, options }` or `{ ids, chunk }`, and how often to ask (the last answer is given back).
+ * A job is `{ urls | files | stored, open, generate | logits | embed, times }`: where the model is (`stored`: names that `storeFiles` gave),
+ * options of `open`, one of `{ prompt, options }`, `{ ids, chunk }` and `{ texts, options }`, and how often to ask (the last answer is given back).
  */
 export async function runJob(page, job, deadlineMs) {
   await page.waitFor(() => window.sluice !== undefined, [], 60_000);
@@ -29,7 +29,8 @@ async function storeInPage(urls) {
   for (const url of urls) {
     const name = url.split('/').pop();
     const handle = await root.getFileHandle(name, { create: true });
-    await (await fetch(url)).body.pipeTo(await handle.createWritable());
+    const writable = await handle.createWritable(); // first: a body that nobody reads keeps its connection
+    await (await fetch(url)).body.pipeTo(writable);
     names.push(name);
   }
   return names;
@@ -44,7 +45,8 @@ async function inPage(job) {
     const memory = [engine.stats.memoryBytes];
     let found;
     for (let time = 0; time < (job.times ?? 1); time++) {
-      found = job.logits === undefined ? await generate() : await logits();
+      if (job.embed !== undefined) found = await embed();
+      else found = job.logits === undefined ? await generate() : await logits();
       memory.push(engine.stats.memoryBytes);
     }
     return { ...found, memory, config: engine.config, model: engine.model, plan: engine.plan };
@@ -64,6 +66,11 @@ async function inPage(job) {
       finishReason = chunk.finishReason;
     }
     return { ids, text, finishReason, stats: engine.stats };
+  }
+
+  async function embed() {
+    const { vectors, tokens } = await engine.embed(job.embed.texts, job.embed.options);
+    return { vectors: vectors.map((vector) => [...vector]), tokens, stats: engine.stats };
   }
 
   async function logits() {

@@ -11,10 +11,11 @@ export const browserNames = ['chromium', 'firefox', 'webkit'];
 /**
  * Starts a browser with a fresh profile: `{ name, version, pid, newPage(), close() }`.
  * Options: `args` (more command-line arguments), `log(line)` (called for every console line), `deadlineMs` (of a single call, 30 s),
- * `profile` (a folder kept by the caller; not in WebKit), `sharedMemory` (WebKit: SharedArrayBuffer on).
+ * `profile` (a folder kept by the caller) and `program` (one that starts the browser) not in WebKit, `sharedMemory` (WebKit: SharedArrayBuffer on).
  *
  * A page: `goto(url)`, `reload()`, `evaluate(fn, values, deadlineMs)`, `waitFor(fn, values, deadlineMs)`, `setFiles(selector, paths)`,
- * `screenshot(file)`, `close()`, `console` (the lines so far). `fn` is a function that runs in the page (it closes over nothing);
+ * `resize(width, height)` (not in WebKit), `limitQuota(bytes)` (of the page's origin, Chromium only), `screenshot(file)`, `workers()` (their addresses; not in WebKit), `close()`, `console` (the lines so far).
+ * `fn` is a function that runs in the page (it closes over nothing);
  * `values`, its arguments, and its result are JSON.
  */
 export async function launch(name, { args = [], log = () => {}, deadlineMs = 30_000, ...rest } = {}) {

@@ -11,17 +11,18 @@ const CHROMIUM_ARGS = [
   '--no-first-run',
 ];
 
-/** Starts one of the two; `profile` is a folder that survives the browser, by default it is a fresh one. */
-export async function launchPuppeteer(name, programs, { args = [], profile, log, deadlineMs }) {
+/** Starts one of the two; `profile` is a folder that survives the browser, by default it is a fresh one; `program` stands in for the browser's. */
+export async function launchPuppeteer(name, programs, { args = [], profile, program, log, deadlineMs }) {
   const chromium = name === 'chromium';
   const root = process.getuid?.() === 0;
   const browser = await puppeteer.launch({
     browser: chromium ? 'chrome' : 'firefox',
-    executablePath: programs.browser,
+    executablePath: program ?? programs.browser,
     headless: true,
     args: [...(chromium ? CHROMIUM_ARGS : []), ...(chromium && root ? ['--no-sandbox'] : []), ...args],
     protocolTimeout: 0, // deadlines are ours
     timeout: deadlineMs,
+    networkEnabled: false, // else Chromium keeps what every page fetches for a debugger to look at: tens of megabytes
     ...(profile === undefined ? {} : { userDataDir: profile }),
   });
   return {
@@ -52,6 +53,7 @@ function wrapPage(page, { log, deadlineMs }) {
   page.on('console', (message) => record(message.text()));
   page.on('pageerror', (error) => record(`uncaught: ${error?.stack ?? error}`));
   page.on('error', (error) => fail(error));
+  let session; // what is overridden in it is so as long as it lives
   const guard = (promise, ms, what) => withDeadline(Promise.race([promise, crashed]), ms, what);
   return {
     console: lines,
@@ -62,7 +64,22 @@ function wrapPage(page, { log, deadlineMs }) {
       const input = await guard(page.$(selector), deadlineMs, selector);
       await guard(input.uploadFile(...files), deadlineMs, `files for ${selector}`);
     },
+    resize: (width, height) => guard(page.setViewport({ width, height }), deadlineMs, 'resizing'),
+    limitQuota: async (bytes) => {
+      session ??= await page.createCDPSession();
+      const origin = new URL(page.url()).origin;
+      const quota = bytes === undefined ? {} : { quotaSize: bytes };
+      await guard(session.send('Storage.overrideQuotaForOrigin', { origin, ...quota }), deadlineMs, 'the quota');
+    },
+    /** Lets the page read and write the clipboard. */
+    allowClipboard: async () => {
+      session ??= await page.createCDPSession();
+      const { origin } = new URL(page.url());
+      const permissions = ['clipboardReadWrite', 'clipboardSanitizedWrite'];
+      await guard(session.send('Browser.grantPermissions', { origin, permissions }), deadlineMs, 'the clipboard');
+    },
     screenshot: (file) => guard(page.screenshot({ path: file }), deadlineMs, 'a screenshot'),
+    workers: () => page.workers().map((worker) => worker.url()),
     close: () => guard(page.close(), deadlineMs, 'closing the page'),
   };
 }

@@ -15,7 +15,7 @@ export const builds = {
 };
 
 /** The builds that `npm run build` puts into the package. */
-export const published = ['simd', 'relaxed'];
+export const published = ['simd', 'relaxed', 'simd-threads', 'relaxed-threads'];
 
 /** RUSTFLAGS of a build: they replace those of `.cargo/config.toml`. */
 export function rustflags(name) {

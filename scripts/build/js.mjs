@@ -4,9 +4,9 @@ import path from 'node:path';
 import { run } from '../command.mjs';
 import { bin, pkgDir, root } from '../repo.mjs';
 
-/** The page's half and the worker's half see different globals, so each has its own project. The worker's comes first: the types of
- * the wasm modules point at files that the other one writes. */
-export const projects = ['js/worker/tsconfig.json', 'tsconfig.json'];
+/** The page's half and the worker's half see different globals, so each has its own project; Node's goes with the worker's, whose own
+ * project only checks it. The worker's comes first: the types of the wasm modules point at files that the other one writes. */
+export const projects = ['js/node/tsconfig.json', 'tsconfig.json'];
 
 /** Runs the TypeScript compiler on a project. */
 export const tsc = (project, ...args) =>

@@ -2,11 +2,12 @@
 import { parseArgs } from 'node:util';
 import { builds, published } from './builds.mjs';
 import { buildJs } from './js.mjs';
-import { buildWasm } from './wasm.mjs';
+import { buildWasm, standIn } from './wasm.mjs';
 
 /** Builds the package; `names` are the wasm modules to make, by default all that are published. */
 export async function buildPackage(names = published) {
   for (const name of names) await buildWasm(name);
+  await standIn(names);
   await buildJs();
 }
 

@@ -1,10 +1,10 @@
 // One wasm build: cargo → wasm-bindgen → wasm-opt, into pkg/wasm/NAME/. Steps whose input has not changed are not repeated.
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { run } from '../command.mjs';
 import { bin, pkgDir, root } from '../repo.mjs';
-import { buildTargetDir, builds, optFeatures, rustflags } from './builds.mjs';
+import { buildTargetDir, builds, optFeatures, published, rustflags } from './builds.mjs';
 import { WASM_TARGET, findBindgen, wasmToolchain } from './toolchain.mjs';
 
 /** The version of wasm-bindgen that Cargo.lock names: crate and CLI must be the same. */
@@ -53,16 +53,42 @@ export async function buildWasm(name) {
   console.log(`build: ${name}: ${(size / 1000).toFixed(0)} kB of wasm (${((performance.now() - started) / 1000).toFixed(1)} s)`);
 }
 
+/**
+ * Where only some of the modules were built, the glue of one of them stands in for the others', without which the worker does not
+ * compile: their wasm is missing, and opening a model with them fails.
+ */
+export async function standIn(names) {
+  const folder = path.join(pkgDir, 'wasm');
+  for (const name of published) {
+    if (await stat(path.join(folder, name, 'sluice.js')).catch(() => null)) continue;
+    await cp(path.join(folder, names[0]), path.join(folder, name), { recursive: true });
+    await rm(path.join(folder, name, 'sluice_bg.wasm'), { force: true });
+    console.log(`build: ${name}: not built; the glue of ${names[0]} stands in for its own`);
+  }
+}
+
 async function packageWasm(name, wasm, outDir, version) {
   const bindgen = await findBindgen('wasm-bindgen', version);
   if (!bindgen) throw new Error(`wasm-bindgen ${version} is not here: run \`npm run setup\``);
   await rm(outDir, { recursive: true, force: true });
   await mkdir(outDir, { recursive: true });
   await run(bindgen, ['--target', 'web', '--out-dir', outDir, '--out-name', 'sluice', wasm]);
+  if (builds[name].threads) await sayMemoryPages(outDir);
   const plain = path.join(outDir, 'sluice_bg.wasm');
   const optimised = `${plain}.part`;
   await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), ...OPTIMISE, ...optFeatures(name), plain, '-o', optimised]);
   await rename(optimised, plain);
+}
+
+// A shared memory is made by whoever starts the module, with at least as many pages as the module asks for. Only the module and the
+// memory that the glue would make by itself know how many.
+async function sayMemoryPages(outDir) {
+  const glue = path.join(outDir, 'sluice.js');
+  const found = /new WebAssembly\.Memory\(\{initial:(\d+),maximum:\d+,shared:true\}\)/.exec(await readFile(glue, 'utf8'));
+  if (!found) throw new Error('the glue of wasm-bindgen makes no shared memory: has its text changed?');
+  await appendFile(glue, `\nexport const memoryPages = ${found[1]};\n`);
+  const comment = '/** Pages of 64 KiB that the module asks for. */';
+  await appendFile(path.join(outDir, 'sluice.d.ts'), `\n${comment}\nexport const memoryPages: number;\n`);
 }
 
 // A function with one caller stays on its own unless it is small. Else all kernels end up in their dispatcher, and V8 takes 40 MB to

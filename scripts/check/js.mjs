@@ -11,7 +11,7 @@ const outDir = path.join(root, 'target/js-tests');
 export async function js() {
   await rm(outDir, { recursive: true, force: true });
   await tsc('tests/js/tsconfig.json');
-  await writeFile(path.join(outDir, 'package.json'), '{ "type": "module" }\n');
+  await writeFile(path.join(outDir, 'package.json'), '{ "name": "sluice-llm", "type": "module", "exports": "./js/index.js" }\n');
   const folder = path.join(outDir, 'tests/js');
   const files = (await readdir(folder)).filter((name) => name.endsWith('.test.js')).map((name) => path.join(folder, name));
   return counted(process.execPath, ['--enable-source-maps', '--test', '--test-reporter=spec', ...files]);

@@ -4,7 +4,14 @@ import { bin } from '../repo.mjs';
 import { runAsProgram, single, sum } from './tally.mjs';
 
 // www/ sees the package as built: `npm run build` comes first.
-const typescriptProjects = ['tsconfig.json', 'js/worker/tsconfig.json', 'tests/js/tsconfig.json', 'www/tsconfig.json'];
+const typescriptProjects = [
+  'tsconfig.json',
+  'js/worker/tsconfig.json',
+  'js/node/tsconfig.json',
+  'tests/js/tsconfig.json',
+  'www/tsconfig.json',
+  'www/offline/tsconfig.json',
+];
 
 // What else tests/ holds is native.
 const wasmTests = ['kernels', 'wasm', 'tokenizer', 'opening'].flatMap((name) => ['--test', name]);
@@ -12,7 +19,7 @@ const wasmTests = ['kernels', 'wasm', 'tokenizer', 'opening'].flatMap((name) => 
 /** Runs all linters. */
 export async function lint() {
   const counts = [await single('cargo', ['clippy', '--quiet', '--all-targets', '--', '-D', 'warnings'])];
-  for (const name of ['simd', 'relaxed']) {
+  for (const name of ['simd', 'relaxed', 'relaxed-threads']) {
     const { cargo, args, env } = await cargoFor(name);
     counts.push(await single(cargo, ['clippy', '--quiet', '--lib', ...wasmTests, ...args, '--', '-D', 'warnings'], { env }));
   }

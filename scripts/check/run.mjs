@@ -2,10 +2,13 @@
 import { buildPackage } from '../build/run.mjs';
 import { buildSite } from '../build/site.mjs';
 import { browser } from './browser.mjs';
+import { docs } from './docs.mjs';
 import { fmt } from './fmt.mjs';
 import { js } from './js.mjs';
 import { lint } from './lint.mjs';
 import { native } from './native.mjs';
+import { packaging } from './packaging.mjs';
+import { size } from './size.mjs';
 import { runAsProgram, sum } from './tally.mjs';
 import { wasm } from './wasm.mjs';
 
@@ -15,7 +18,7 @@ async function build() {
   return { passed: 1, failed: 0 };
 }
 
-const checks = { fmt, build, lint, js, native, wasm, browser };
+const checks = { fmt, docs, build, size, lint, js, native, wasm, browser, packaging };
 
 /** Runs all checks and says a line for each. */
 export async function runChecks() {

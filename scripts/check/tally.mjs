@@ -15,7 +15,7 @@ export async function single(command, args, options) {
   return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
 }
 
-/** A test runner: its own counts; one that fails without counting a failure (it did not compile, it crashed) counts as one. */
+/** A test runner: its own counts; one that fails without counting a failure (it crashed) counts as one. */
 export async function counted(command, args, options) {
   const { code, output } = await runShown(command, args, options);
   const counts = count(output);
@@ -23,13 +23,12 @@ export async function counted(command, args, options) {
   return counts;
 }
 
-/** Counts in the text of cargo test, wasm-bindgen-test and node --test. */
+/** Counts in the text of cargo test, wasm-bindgen-test and node --test; where no test ran, that is the failure. */
 export function count(output) {
   const total = (pattern) => [...output.matchAll(pattern)].reduce((all, [, number]) => all + Number(number), 0);
-  return {
-    passed: total(/^test result: .*?(\d+) passed/gm) + total(/^(?:# |ℹ )pass (\d+)/gm),
-    failed: total(/^test result: .*?(\d+) failed/gm) + total(/^(?:# |ℹ )fail (\d+)/gm),
-  };
+  const passed = total(/^test result: .*?(\d+) passed/gm) + total(/^(?:# |ℹ )pass (\d+)/gm);
+  const failed = total(/^test result: .*?(\d+) failed/gm) + total(/^(?:# |ℹ )fail (\d+)/gm);
+  return passed + failed === 0 ? { passed, failed: 1 } : { passed, failed };
 }
 
 /** Runs a check when its file is the program, and ends the process by its result. */

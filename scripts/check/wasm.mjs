@@ -1,20 +1,23 @@
 // Tests as wasm in real browsers: the kernels' frames (tests/kernels), the same in scalar, SIMD128 and relaxed SIMD code, and
 // what exists in wasm only (tests/wasm), and the tokenizer in one browser (tests/tokenizer, tests/opening).
-// wasm-bindgen's runner serves a page that runs them; our own drivers open it.
+// wasm-bindgen's runner serves a page that runs them; our own drivers open it. The relaxed kernels also run under a wasmtime whose
+// relaxed SIMD is deterministic.
 import { once } from 'node:events';
+import path from 'node:path';
 import { cargoFor, bindgenVersion } from '../build/wasm.mjs';
 import { findBindgen } from '../build/toolchain.mjs';
 import { withDeadline } from '../browsers/deadline.mjs';
 import { withBrowser } from '../browsers/index.mjs';
 import { startOwned } from '../browsers/owned-process.mjs';
 import { run } from '../command.mjs';
+import { wasmtimePython } from '../setup/python.mjs';
 import { count, runAsProgram, sum } from './tally.mjs';
 
 // Every engine compiles SIMD128 with a back-end of its own; WebKitGTK has no relaxed SIMD.
 const runs = [
   ['kernels', 'scalar', ['chromium']],
   ['kernels', 'simd', ['chromium', 'firefox', 'webkit']],
-  ['kernels', 'relaxed', ['chromium', 'firefox']],
+  ['kernels', 'relaxed', ['chromium', 'firefox', 'wasmtime']],
   ['wasm', 'simd', ['chromium', 'firefox', 'webkit']],
   ['tokenizer', 'simd', ['chromium']],
   ['opening', 'simd', ['chromium']],
@@ -28,7 +31,8 @@ export async function wasm() {
   for (const [tests, build, browsers] of runs) {
     const file = await compile(tests, build);
     for (const browser of browsers) {
-      const text = await runIn(browser, file).catch((error) => `${error.message}\ntest result: FAILED. 0 passed; 1 failed`);
+      const ran = browser === 'wasmtime' ? runInWasmtime(file) : runIn(browser, file);
+      const text = await ran.catch((error) => `${error.message}\ntest result: FAILED. 0 passed; 1 failed`);
       const counted = count(text);
       if (counted.failed > 0) console.log(withoutStacks(text));
       console.log(`wasm: ${tests}, ${build} in ${browser}: ${counted.passed} passed, ${counted.failed} failed`);
@@ -47,6 +51,11 @@ async function compile(tests, build) {
     .filter(Boolean)
     .map((line) => JSON.parse(line));
   return artifacts.find(({ executable, target }) => executable && target.name === tests).executable;
+}
+
+async function runInWasmtime(file) {
+  const { python, env } = await wasmtimePython();
+  return run(python, [path.join(import.meta.dirname, 'deterministic.py'), file], { capture: true, env });
 }
 
 async function runIn(name, file) {

@@ -1,16 +1,24 @@
 // A model far larger than its tab: an 8B-shaped Q4_K_M file (4.9 GB, random weights) in Chromium, from OPFS and as a picked file:
-//   node scripts/measure/large.mjs --folder DIR [--model FILE] [--memory 256MB] [--source opfs|blob|both] [-n 4]
-// DIR takes the model (unless one is given) and the profile with the stored copy, which is removed in the end.
-import { mkdir, rm, stat } from 'node:fs/promises';
+//   node scripts/measure/large.mjs --folder DIR [--model FILE] [--memory 256MB] [--source opfs|blob|both] [-n 4] [--cold | --limit 1GB [--group PLACE]]
+// DIR takes the model (unless one is given) and the profile with the stored copy, which is removed in the end. With a limit the browser
+// is held to it by a control group, page cache included (memory-group.mjs says what PLACE is), and the file's pages leave the cache first.
+// `--cold` sends them out of the cache all the time: every token reads its weights from disk, as where there is no memory for a cache.
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { findBrowsers } from '../browsers/programs.mjs';
 import { run } from '../command.mjs';
 import { targetDir } from '../repo.mjs';
+import { withMemoryLimit } from './memory-group.mjs';
 import { measureMemory, report } from './memory.mjs';
+import { sleep } from '../browsers/deadline.mjs';
 
 const SHAPE = ['llama-8b', '--quant', 'q4_k_m'];
 const PROMPT_IDS = [1, 100, 200];
 const CONTEXT = 512;
+const LARGE_BYTES = 100e6;
+/** A token takes seconds and goes through the file once: what was read is gone before it is wanted again. */
+const COLD_MS = 300;
 
 async function main() {
   const text = { type: 'string' };
@@ -21,8 +29,13 @@ async function main() {
       memory: { type: 'string', default: '256MB' },
       source: { type: 'string', default: 'both' },
       n: { type: 'string', short: 'n', default: '4' },
+      cold: { type: 'boolean', default: false },
+      limit: text,
+      group: text,
     },
   });
+  if (values.group !== undefined && values.limit === undefined) throw new Error('--group is for --limit');
+  if (values.cold && values.limit !== undefined) throw new Error('--cold or --limit, not both');
   if (values.folder === undefined) throw new Error('--folder DIR is missing: a place for 10 GB');
   if (!['opfs', 'blob', 'both'].includes(values.source)) throw new Error('--source is one of opfs, blob, both');
   await mkdir(values.folder, { recursive: true });
@@ -30,10 +43,10 @@ async function main() {
   for (const source of values.source === 'both' ? ['opfs', 'blob'] : [values.source]) await measure({ ...values, model, source });
 }
 
-async function measure({ folder, model, source, memory, n }) {
+async function measure({ folder, model, source, memory, n, cold, limit, group }) {
   const profile = path.join(folder, `profile-${process.pid}-${source}`);
-  try {
-    const found = await measureMemory({
+  const measured = (more = {}) =>
+    measureMemory({
       browser: 'chromium',
       model,
       source,
@@ -41,11 +54,75 @@ async function measure({ folder, model, source, memory, n }) {
       open: { context: CONTEXT, memory },
       generate: { prompt: PROMPT_IDS, options: { maxTokens: Number(n), temperature: 0, ignoreEog: true } },
       log: (line) => console.error(line),
+      ...more,
     });
-    console.log(`${path.basename(model)} from ${source}\n${report(found)}\n`);
+  const place = source === 'opfs' ? profile : model;
+  const held = async ({ wrap, usage }) => {
+    const { chromium } = await findBrowsers();
+    const beforeRun = () => leaveCache(place);
+    return measured({ program: await wrap(chromium.browser), beforeRun, atEnd: usage });
+  };
+  try {
+    const free = () => (cold ? measuredCold(measured, place) : measured());
+    const found = limit === undefined ? await free() : await withMemoryLimit(bytesOf(limit), group, held);
+    const within = limit === undefined ? (cold ? ', nothing of it in the page cache' : '') : `, the browser held to ${limit}`;
+    console.log(`${path.basename(model)} from ${source}${within}\n${report(found)}\n`);
   } finally {
     await rm(profile, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+/** Measures while what is at `place` leaves the page cache over and over. */
+async function measuredCold(measured, place) {
+  let [on, leaving] = [true, Promise.resolve()];
+  const beforeRun = async () => {
+    await leaveCache(place);
+    leaving = (async () => {
+      for (; on; await sleep(COLD_MS)) for (const { file } of await largeFiles(place)) await dropPages(file);
+    })();
+  };
+  try {
+    return await measured({ beforeRun });
+  } finally {
+    on = false;
+    await leaving;
+  }
+}
+
+/**
+ * Takes a file's pages, or those of all large files of a folder, out of the page cache: what is there already counts to whoever read it
+ * first, and not to the group that is measured.
+ */
+async function leaveCache(place) {
+  for (const { file, size } of await largeFiles(place)) {
+    await run('sync', [file]);
+    await dropPages(file);
+    const pages = await run('fincore', ['--bytes', '--noheadings', '--output', 'RES', file], { capture: true }).catch(
+      () => 'unknown',
+    );
+    console.error(`${path.basename(file)}: ${pages.trim()} of ${size} bytes are left in the page cache`);
+  }
+}
+
+const dropPages = (file) => run('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none']);
+
+async function largeFiles(place) {
+  const isFile = (await stat(place)).isFile();
+  const names = isFile ? [''] : await readdir(place, { recursive: true });
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const file = path.join(place, name);
+      return { file, size: (await stat(file).catch(() => ({ size: 0 }))).size }; // a profile's small files come and go
+    }),
+  );
+  return files.filter(({ size }) => size >= LARGE_BYTES);
+}
+
+/** `1GB` is 10^9 bytes, `1GiB` is 2^30. */
+function bytesOf(text) {
+  const [, number, prefix, binary] = /^([\d.]+)([MG])(i?)B$/.exec(text) ?? [];
+  if (number === undefined) throw new Error('--limit is a size as 1GB or 900MiB');
+  return Math.floor(Number(number) * (binary === 'i' ? 1024 : 1000) ** (prefix === 'G' ? 3 : 2));
 }
 
 async function makeModel(file) {

@@ -1,6 +1,6 @@
 // What running a model takes of the machine, over what a blank page in the same browser takes:
 //   node scripts/measure/memory.mjs --browser chromium --model FILE --source opfs|blob|range --memory 48MB [--ctx 512] [-n 64]
-//     [-p TEXT | --ids 1,2,3] [--json]
+//     [--threads N] [-p TEXT | --ids 1,2,3] [--json]
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -17,12 +17,24 @@ const DEADLINE_MS = 1_200_000;
 
 /**
  * Measures one run; all sizes in bytes. `model` is a file, `source` how the browser gets it, `open` and `generate` as for `runJob`.
- * `profile` is the folder of the browser's profile, by default one that is removed afterwards.
+ * `profile` is the folder of the browser's profile, by default one that is removed afterwards; `program` starts the measured browser,
+ * `beforeRun()` is called when the model is in its place, `atEnd(pid)` while that browser still runs.
  *
  * What is stored is stored by a browser of its own, which has ended before the measured one starts with the same profile: a page that
  * has stored a file still holds buffers.
  */
-export async function measureMemory({ browser, model, source, open, generate, profile, log = () => {} }) {
+export async function measureMemory({
+  browser,
+  model,
+  source,
+  open,
+  generate,
+  profile,
+  program,
+  beforeRun,
+  atEnd,
+  log = () => {},
+}) {
   const server = await serveBarePage();
   const folder = profile ?? (await mkdtemp(path.join(os.tmpdir(), 'profile-')));
   const job = { open, generate };
@@ -34,7 +46,8 @@ export async function measureMemory({ browser, model, source, open, generate, pr
     else if (source === 'range') job.urls = [url];
     else job.stored = await stored(browser, folder, server, url);
     log('the model is in its place');
-    return await withBrowser(browser, optionsOf(browser, folder), async (running) => {
+    await beforeRun?.();
+    return await withBrowser(browser, { ...optionsOf(browser, folder), ...(program && { program }) }, async (running) => {
       const page = await running.newPage();
       await page.goto(`${server.origin}/`);
       const disk = await treeDiskBytes(running.pid);
@@ -42,8 +55,10 @@ export async function measureMemory({ browser, model, source, open, generate, pr
       const found = await runJob(page, job, DEADLINE_MS).catch((error) => ({ error }));
       const diskBytes = (await treeDiskBytes(running.pid)) - disk;
       const samples = await sampling.stop();
-      if (found.error !== undefined) throw new Error(found.error.message);
-      return { blank, diskBytes, ...found, over: overBlank(samples, blank, found.stats) };
+      const held = await atEnd?.(running.pid);
+      if (found.error !== undefined)
+        throw new Error([found.error.message, held && JSON.stringify(held)].filter(Boolean).join('; '));
+      return { held, blank, diskBytes, ...found, over: overBlank(samples, blank, found.stats) };
     });
   } finally {
     await server.close();
@@ -55,7 +70,7 @@ export async function measureMemory({ browser, model, source, open, generate, pr
 const optionsOf = (browser, profile) => (browser === 'webkit' ? {} : { profile });
 
 /** PSS of a browser with a fresh profile that shows an empty page. */
-function measureBlank(browser) {
+export function measureBlank(browser) {
   return withBrowser(browser, {}, async (running) => {
     const page = await running.newPage();
     await page.goto('about:blank');
@@ -90,7 +105,7 @@ function overBlank(samples, blank, stats) {
 export const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 /** The run's figures, a line each. */
-export function report({ blank, over, stats, plan, diskBytes }) {
+export function report({ held, blank, over, stats, plan, diskBytes }) {
   const pair = ({ peak, steady }) => `peak ${megabytes(peak)}, steady ${megabytes(steady)}`;
   return [
     `budget            ${megabytes(stats.budgetBytes)}`,
@@ -103,6 +118,9 @@ export function report({ blank, over, stats, plan, diskBytes }) {
     `bytes read        ${megabytes(stats.bytesRead)}, of them from disk ${megabytes(diskBytes)}`,
     `prefill           ${stats.prefillTokensPerSecond.toFixed(2)} tok/s (${stats.promptTokens} tokens)`,
     `decode            ${stats.decodeTokensPerSecond.toFixed(2)} tok/s (${stats.generatedTokens} tokens, stalled ${stats.stallMs.toFixed(0)} ms)`,
+    ...(held
+      ? [`held group        peak ${megabytes(held.peakBytes)}, limit hit ${held.limitHits} times, ${held.oomKills} kills`]
+      : []),
   ].join('\n');
 }
 
@@ -114,6 +132,7 @@ async function main() {
       model: text,
       source: { type: 'string', default: 'opfs' },
       memory: text,
+      threads: text,
       ctx: { type: 'string', default: '512' },
       n: { type: 'string', short: 'n', default: '64' },
       prompt: { type: 'string', short: 'p', default: 'The capital of France is' },
@@ -127,7 +146,11 @@ async function main() {
     browser: values.browser,
     model: values.model,
     source: values.source,
-    open: { context: Number(values.ctx), ...(values.memory === undefined ? {} : { memory: values.memory }) },
+    open: {
+      context: Number(values.ctx),
+      ...(values.memory === undefined ? {} : { memory: values.memory }),
+      ...(values.threads === undefined ? {} : { threads: Number(values.threads) }),
+    },
     generate: {
       prompt: values.ids === undefined ? values.prompt : values.ids.split(',').map(Number),
       options: { maxTokens: Number(values.n), temperature: 0, ignoreEog: true },

