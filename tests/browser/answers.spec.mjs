@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { runJob } from '../../scripts/browsers/engine-run.mjs';
-import { browserNames, launch } from '../../scripts/browsers/index.mjs';
-import { serveBarePage } from '../../scripts/serve/bare-page.mjs';
+import { browserNames } from '../../scripts/browsers/index.mjs';
+import { onBarePage } from './bare.mjs';
 import { gemma3, golden, smollm2 } from './models.mjs';
 
 const MARGIN = 1e-3;
@@ -18,17 +18,11 @@ const models = [
 describe('in exact arithmetic', () => {
   for (const name of browserNames) {
     describe(name, { timeout: 5 * DEADLINE_MS }, () => {
-      let server, browser, page;
+      let server, page, close;
       before(async () => {
-        server = await serveBarePage();
-        browser = await launch(name);
-        page = await browser.newPage();
-        await page.goto(`${server.origin}/`);
+        ({ server, page, close } = await onBarePage(name));
       });
-      after(async () => {
-        await browser?.close();
-        await server?.close();
-      });
+      after(() => close?.());
 
       for (const model of models) {
         for (const prompt of model.prompts) {

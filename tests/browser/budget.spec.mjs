@@ -5,6 +5,7 @@ import { mkdtemp, readFile, readdir, rm, stat, truncate } from 'node:fs/promises
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { sleep } from '../../scripts/browsers/deadline.mjs';
 import { runJob, storeFiles } from '../../scripts/browsers/engine-run.mjs';
 import { browserNames, launch } from '../../scripts/browsers/index.mjs';
 import { serveBarePage } from '../../scripts/serve/bare-page.mjs';
@@ -45,6 +46,17 @@ for (const name of browserNames) {
       await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     });
 
+    // Chromium lets go of a file a moment after the worker that had it was ended.
+    const storedAgain = async () => {
+      for (const late = Date.now() + DEADLINE_MS; ; await sleep(100)) {
+        try {
+          return await storeFiles(page, [server.addFile(smollm2)], DEADLINE_MS);
+        } catch (error) {
+          if (Date.now() > late) throw error;
+        }
+      }
+    };
+
     const bounded = async (source, memory) => {
       const found = await run({ ...source, times: 2, open: { context: CONTEXT, memory } });
       assert.equal(found.error, undefined);
@@ -64,13 +76,13 @@ for (const name of browserNames) {
       assert.ok(plan.ledger.jsBuffers > 0);
     });
 
-    it('a URL is refused in words that say what to do', async () => {
-      const found = await run({ urls: [server.addFile(smollm2)], open: { context: CONTEXT, memory: '48MB' } });
+    it('a URL that is not stored is refused in words that say what to do', async () => {
+      const found = await run({ urls: [server.addFile(smollm2)], open: { context: CONTEXT, memory: '48MB', cache: 'none' } });
       assertFailure(found, 'out_of_memory', /raise `memory` to \d+ or more/);
       assert.ok(found.error.details.neededBytes > 98_000_000);
       const { error } = await run({
         urls: [server.addFile(smollm2)],
-        open: { context: CONTEXT, memory: found.error.details.neededBytes },
+        open: { context: CONTEXT, memory: found.error.details.neededBytes, cache: 'none' },
       });
       assert.equal(error, undefined);
     });
@@ -119,7 +131,7 @@ for (const name of browserNames) {
       assertFailure({ error: cut }, 'source_failed', /bytes \d+-\d+ are needed: it is cut off/);
       assert.ok(cut.details.offset + cut.details.length > size / 2);
 
-      stored = await storeFiles(page, [server.addFile(smollm2)], DEADLINE_MS);
+      stored = await storedAgain();
       const again = await run({ stored, open: { context: CONTEXT, memory: '48MB' } });
       assert.equal(again.error, undefined);
       assert.deepEqual(again.ids, resident.ids);

@@ -1,8 +1,11 @@
 // The misbehaving server misbehaves as it says: the other specs lean on it. Plain fetch, no browser.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { serveFaulty } from './faulty-server.mjs';
 
@@ -57,7 +60,19 @@ describe('the faulty server', { timeout: 30_000 }, () => {
     const url = server.faulty('torn', file, { bytes: 300_000, times: 1 });
     await assert.rejects(fetch(url).then((response) => response.arrayBuffer()));
     assert.equal((await (await fetch(url)).arrayBuffer()).byteLength, SIZE);
-    assert.deepEqual(server.requests.at(-1), { fault: 'torn', range: null, status: 200, bytes: SIZE });
+    const { endedAt, ...last } = server.requests.at(-1);
+    assert.ok(endedAt <= Date.now());
+    assert.deepEqual(last, { fault: 'torn', range: null, status: 200, bytes: SIZE });
+  });
+  it('closes connections in good order behind a part of a body; one that was given whole serves the next', async () => {
+    const url = server.faulty('ended', file, { bytes: 300_000 });
+    await assert.rejects(fetch(url).then((response) => response.arrayBuffer()));
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    for (const first of [0, 300_000]) {
+      const [response] = await once(http.get(url, { agent, ...range(first, first + 299_999) }), 'response');
+      assert.equal((await buffer(response)).byteLength, 300_000);
+    }
+    agent.destroy();
   });
   it('stalls', async () => {
     const response = await ask('stalled', { bytes: 200_000 }, { signal: AbortSignal.timeout(500) });

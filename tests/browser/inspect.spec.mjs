@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { browserNames, launch } from '../../scripts/browsers/index.mjs';
+import { browserNames } from '../../scripts/browsers/index.mjs';
+import { onBarePage } from './bare.mjs';
 import { serveFaulty } from './faulty-server.mjs';
 import { fixture, smollm2 } from './models.mjs';
 
@@ -12,23 +13,16 @@ const HEADER_BYTES = 4_000_000;
 
 for (const name of browserNames) {
   describe(`inspect in ${name}`, { timeout: 6 * DEADLINE_MS }, () => {
-    let server, browser, page;
+    let server, page, close;
     before(async () => {
-      server = await serveFaulty();
-      browser = await launch(name);
-      page = await browser.newPage();
-      await page.goto(`${server.origin}/`);
-      await page.waitFor(() => window.sluice !== undefined, [], DEADLINE_MS);
+      ({ server, page, close } = await onBarePage(name, serveFaulty()));
     });
-    after(async () => {
-      await browser?.close();
-      await server?.close();
-    });
+    after(() => close?.());
     const inspect = (...steps) => page.evaluate(inPage, steps, DEADLINE_MS);
 
-    it('asks a server for the header only, plans again without a request, and will not stream over the network', async () => {
+    it('asks a server for the header only, plans again without a request, and streams from the store alone', async () => {
       const url = server.faulty('sound', smollm2);
-      const options = { memory: '300MB', context: 512 };
+      const options = { memory: '300MB', context: 512, cache: 'none' };
       await inspect(url, options, []);
       const requests = server.requests.splice(0);
       const { model, fits } = await inspect(url, options, ['48MB']);
@@ -43,11 +37,13 @@ for (const name of browserNames) {
         { ...model, name: typeof model.name, types: Object.keys(model.types).includes('Q4_1') },
         {
           architecture: 'llama',
+          kind: 'decoder',
           name: 'string',
           parameters: 134_515_008,
           layers: 30,
           vocabulary: 49152,
           trainedContext: 8192,
+          chatTemplate: 'file',
           fileBytes: statSync(smollm2).size,
           types: true,
         },
@@ -63,6 +59,10 @@ for (const name of browserNames) {
       assertSpeed(roomy.predicted);
       assert.equal(roomy.predicted.basis.storageBytesPerSecond, null);
       assert.equal(small.predicted, null);
+      const { fits: stored } = await inspect(url, { memory: '48MB', context: 512 }, []);
+      if (name === 'webkit') return assert.equal(stored[0].plan, null, 'it has no store');
+      assert.ok(stored[0].plan.streamedBytesPerToken > 30e6);
+      assert.equal(stored[0].predicted, null, 'the store was not measured');
     });
 
     it('plans to stream a picked file, and tells what the storage does to the speed', async () => {
@@ -81,6 +81,21 @@ for (const name of browserNames) {
       assert.equal(tiny.floorBytes, small.floorBytes);
     });
 
+    it('keeps what it measured for the next visit', async () => {
+      await inspect(server.addFile(smollm2), { memory: '300MB', context: 512 }, []);
+      const key = await page.evaluate(spoilRates, [], DEADLINE_MS);
+      assert.equal(key, 'sluice-rates');
+      await page.reload();
+      await page.waitFor(() => window.sluice !== undefined, [], DEADLINE_MS);
+      const { fits } = await inspect(server.addFile(smollm2), { memory: '300MB', context: 512 }, []);
+      assert.equal(fits[0].predicted.basis.decodeWeightsPerSecond, 123_456_789);
+      await page.evaluate(() => void localStorage.clear());
+      await page.reload();
+      await page.waitFor(() => window.sluice !== undefined, [], DEADLINE_MS);
+      const { fits: again } = await inspect(server.addFile(smollm2), { memory: '300MB', context: 512 }, []);
+      assert.notEqual(again[0].predicted.basis.decodeWeightsPerSecond, 123_456_789, 'measured again');
+    });
+
     it('agrees with what open does', async () => {
       const url = server.addFile(fixture('models/llama-gqa.gguf'));
       const { fits, opened } = await inspect(url, { memory: '40MB', context: 64 }, [], true);
@@ -93,9 +108,9 @@ for (const name of browserNames) {
       assert.notEqual(model.architecture, '');
       const failures = [
         [server.faulty('not-found', smollm2), {}, /source_failed/],
-        [server.faulty('html-page', smollm2), {}, /source_failed|invalid_model/],
+        [server.faulty('html-page', smollm2), {}, /invalid_model/],
         [server.addFile(import.meta.filename), {}, /invalid_model/],
-        [server.addFile(smollm2), { memroy: '1GB' }, /invalid_option/],
+        [server.addFile(smollm2), { memories: '1GB' }, /invalid_option/],
       ];
       for (const [url, options, code] of failures) {
         const { error } = await inspect(url, options, []);
@@ -115,6 +130,15 @@ function assertSpeed({ decodeTokensPerSecond, prefillTokensPerSecond, basis }) {
   assert.ok(decodeTokensPerSecond > 0.1 && decodeTokensPerSecond < 1e4, `${decodeTokensPerSecond} tok/s`);
   assert.ok(prefillTokensPerSecond > 0.1 && prefillTokensPerSecond < 1e5, `${prefillTokensPerSecond} tok/s`);
   assert.ok(basis.decodeWeightsPerSecond > 1e6 && basis.prefillWeightsPerSecond > 1e6, JSON.stringify(basis));
+}
+
+// Runs in the page: figures that no measuring gives, in the place of those that are kept.
+function spoilRates() {
+  const [key] = Object.keys(localStorage);
+  const kept = JSON.parse(localStorage.getItem(key));
+  for (const rates of Object.values(kept.kernels)) rates.decodeWeightsPerSecond = 123_456_789;
+  localStorage.setItem(key, JSON.stringify(kept));
+  return key;
 }
 
 // Runs in the page. Without an address it takes the picked file.

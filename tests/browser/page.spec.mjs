@@ -1,13 +1,11 @@
-// The page that `npm start` serves, used as a visitor would: ask, watch the answer come, stop, pick a file, meet a failure.
+// `npm start` itself: it builds and serves the demo, which answers in every browser. What the demo does is in demo.spec.mjs.
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { withDeadline } from '../../scripts/browsers/deadline.mjs';
 import { browserNames, launch } from '../../scripts/browsers/index.mjs';
 import { startOwned } from '../../scripts/browsers/owned-process.mjs';
 import { root } from '../../scripts/repo.mjs';
-import { fixture, smollm2 } from './models.mjs';
-
-const DEADLINE_MS = 120_000;
+import { DEADLINE_MS, visitor } from './visitor.mjs';
 
 describe('npm start', { timeout: 12 * DEADLINE_MS }, () => {
   let started, origin;
@@ -19,49 +17,22 @@ describe('npm start', { timeout: 12 * DEADLINE_MS }, () => {
 
   for (const name of browserNames) {
     describe(name, () => {
-      let browser, page;
+      let browser, page, me;
       before(async () => {
         browser = await launch(name);
         page = await browser.newPage();
-        await page.goto(`${origin}/`);
+        me = visitor(page);
       });
       after(() => browser?.close());
-      const shown = (id) => page.evaluate((id) => document.getElementById(id).textContent, [id]);
-      const idle = () => page.waitFor(() => !document.getElementById('go').disabled, [], DEADLINE_MS);
 
-      it('answers a prompt, token by token', async () => {
-        await page.evaluate(ask, [{ prompt: 'The capital of France is', 'max-tokens': '12' }]);
-        const lengths = new Set();
-        while (await page.evaluate(() => document.getElementById('go').disabled)) {
-          lengths.add((await shown('answer')).length);
-        }
-        assert.match(await shown('answer'), /Paris/);
-        assert.ok(lengths.size > 2, `the answer came in ${lengths.size} pieces`);
-        assert.match(await shown('figures'), /tokens\/s/);
-        assert.equal(await page.evaluate(() => document.getElementById('error').hidden), true);
-      });
-
-      it('stops when told to, and answers again', async () => {
-        await page.evaluate(ask, [{ prompt: 'Once upon a time', 'max-tokens': '200' }]);
-        await page.waitFor(() => document.getElementById('answer').textContent.length > 30, [], DEADLINE_MS);
-        await page.evaluate(() => document.getElementById('stop').click());
-        await idle();
-        assert.match(await shown('status'), /Stopped/);
-        await page.evaluate(ask, [{ prompt: 'The capital of France is', 'max-tokens': '4' }]);
-        await idle();
-        assert.match(await shown('answer'), /Paris/);
-      });
-
-      it('says what is wrong with a picked file, and takes a right one', async () => {
-        await page.setFiles('#file', [fixture('parser/bad/unknown-architecture.gguf')]);
-        await page.evaluate(ask, [{}]);
-        await idle();
-        assert.equal(await shown('error-code'), 'unsupported_model');
-        assert.match(await shown('error-message'), /architecture/);
-        await page.setFiles('#file', [smollm2]);
-        await page.evaluate(ask, [{ prompt: 'The capital of France is', 'max-tokens': '4' }]);
-        await idle();
-        assert.match(await shown('answer'), /Paris/);
+      it('serves the demo with a model that answers', async () => {
+        await me.visit(`${origin}/`);
+        await me.set({ temperature: '0', maxTokens: '12' });
+        await me.begin();
+        await me.open();
+        await me.ask('What is the capital of France?');
+        assert.match(await me.answered(), /Paris/);
+        assert.equal(await me.evaluate(() => document.getElementById('failure').hidden), true);
       });
 
       it('logs nothing unexpected', () => {
@@ -84,11 +55,4 @@ async function printedOrigin({ child, ended }) {
   });
   const failed = ended.then(() => Promise.reject(new Error(`npm start ended\n${text}`)));
   return Promise.race([found, failed]);
-}
-
-// Runs in the page: fills the form in and sends it.
-function ask(values) {
-  for (const [id, value] of Object.entries(values)) document.getElementById(id).value = value;
-  document.getElementById('form').requestSubmit();
-  return true;
 }

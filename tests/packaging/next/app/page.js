@@ -1,0 +1,6 @@
+// The one page.
+import { Answer } from './answer';
+
+export default function Page() {
+  return <Answer />;
+}
