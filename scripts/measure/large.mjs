@@ -1,7 +1,8 @@
 // A model far larger than its tab: an 8B-shaped Q4_K_M file (4.9 GB, random weights) in Chromium, from OPFS and as a picked file:
-//   node scripts/measure/large.mjs --folder DIR [--model FILE] [--memory 256MB] [--source opfs|blob|both] [-n 4] [--cold | --limit 1GB [--group PLACE]]
+//   node scripts/measure/large.mjs --folder DIR [--model FILE] [--memory 256MB] [--source opfs|blob|both] [-n 4] [--cold | --limit 1GB [--group PLACE] | --left 1GB]
 // DIR takes the model (unless one is given) and the profile with the stored copy, which is removed in the end. With a limit the browser
 // is held to it by a control group, page cache included (memory-group.mjs says what PLACE is), and the file's pages leave the cache first.
+// `--left` leaves that much of the machine's memory to the browser and the page cache (memory-filler.mjs).
 // `--cold` sends them out of the cache all the time: every token reads its weights from disk, as where there is no memory for a cache.
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -9,8 +10,9 @@ import { parseArgs } from 'node:util';
 import { findBrowsers } from '../browsers/programs.mjs';
 import { run } from '../command.mjs';
 import { targetDir } from '../repo.mjs';
+import { fillMemory } from './memory-filler.mjs';
 import { withMemoryLimit } from './memory-group.mjs';
-import { measureMemory, report } from './memory.mjs';
+import { measureMemory, megabytes, report } from './memory.mjs';
 import { sleep } from '../browsers/deadline.mjs';
 
 const SHAPE = ['llama-8b', '--quant', 'q4_k_m'];
@@ -31,11 +33,12 @@ async function main() {
       n: { type: 'string', short: 'n', default: '4' },
       cold: { type: 'boolean', default: false },
       limit: text,
+      left: text,
       group: text,
     },
   });
   if (values.group !== undefined && values.limit === undefined) throw new Error('--group is for --limit');
-  if (values.cold && values.limit !== undefined) throw new Error('--cold or --limit, not both');
+  if ([values.cold, values.limit, values.left].filter(Boolean).length > 1) throw new Error('one of --cold, --limit and --left');
   if (values.folder === undefined) throw new Error('--folder DIR is missing: a place for 10 GB');
   if (!['opfs', 'blob', 'both'].includes(values.source)) throw new Error('--source is one of opfs, blob, both');
   await mkdir(values.folder, { recursive: true });
@@ -43,7 +46,7 @@ async function main() {
   for (const source of values.source === 'both' ? ['opfs', 'blob'] : [values.source]) await measure({ ...values, model, source });
 }
 
-async function measure({ folder, model, source, memory, n, cold, limit, group }) {
+async function measure({ folder, model, source, memory, n, cold, limit, left, group }) {
   const profile = path.join(folder, `profile-${process.pid}-${source}`);
   const measured = (more = {}) =>
     measureMemory({
@@ -60,12 +63,20 @@ async function measure({ folder, model, source, memory, n, cold, limit, group })
   const held = async ({ wrap, usage }) => {
     const { chromium } = await findBrowsers();
     const beforeRun = () => leaveCache(place);
-    return measured({ program: await wrap(chromium.browser), beforeRun, atEnd: usage });
+    const atEnd = async (pid) => {
+      const { peakBytes, limitHits, oomKills } = await usage(pid);
+      return `peak of the group ${megabytes(peakBytes)}, limit hit ${limitHits} times, ${oomKills} kills`;
+    };
+    return measured({ program: await wrap(chromium.browser), beforeRun, atEnd });
   };
   try {
-    const free = () => (cold ? measuredCold(measured, place) : measured());
-    const found = limit === undefined ? await free() : await withMemoryLimit(bytesOf(limit), group, held);
-    const within = limit === undefined ? (cold ? ', nothing of it in the page cache' : '') : `, the browser held to ${limit}`;
+    let [found, within] = [undefined, ''];
+    if (cold) [found, within] = [await measuredCold(measured, place), ', nothing of it in the page cache'];
+    else if (limit !== undefined)
+      [found, within] = [await withMemoryLimit(bytesOf(limit), group, held), `, the browser held to ${limit}`];
+    else if (left !== undefined)
+      [found, within] = [await measuredWithLeft(measured, place, bytesOf(left)), `, ${left} left of the machine's memory`];
+    else found = await measured();
     console.log(`${path.basename(model)} from ${source}${within}\n${report(found)}\n`);
   } finally {
     await rm(profile, { recursive: true, force: true, maxRetries: 5 });
@@ -86,6 +97,24 @@ async function measuredCold(measured, place) {
   } finally {
     on = false;
     await leaving;
+  }
+}
+
+/** Measures while the browser and the page cache have `bytes` of the machine's memory; the model is stored before. */
+async function measuredWithLeft(measured, place, bytes) {
+  let filling;
+  const beforeRun = async () => {
+    await leaveCache(place);
+    filling = await fillMemory(bytes);
+  };
+  const atEnd = async () => {
+    const { leftBytes, kills } = await filling.usage();
+    return `${megabytes(leftBytes)} of the machine's memory available in the end, ${kills} programs ended by the kernel`;
+  };
+  try {
+    return await measured({ beforeRun, atEnd });
+  } finally {
+    await filling?.stop();
   }
 }
 

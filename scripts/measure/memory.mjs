@@ -18,7 +18,7 @@ const DEADLINE_MS = 1_200_000;
 /**
  * Measures one run; all sizes in bytes. `model` is a file, `source` how the browser gets it, `open` and `generate` as for `runJob`.
  * `profile` is the folder of the browser's profile, by default one that is removed afterwards; `program` starts the measured browser,
- * `beforeRun()` is called when the model is in its place, `atEnd(pid)` while that browser still runs.
+ * `beforeRun()` is called when the model is in its place, `atEnd(pid)` while that browser still runs: it gives a line for the report.
  *
  * What is stored is stored by a browser of its own, which has ended before the measured one starts with the same profile: a page that
  * has stored a file still holds buffers.
@@ -57,7 +57,7 @@ export async function measureMemory({
       const samples = await sampling.stop();
       const held = await atEnd?.(running.pid);
       if (found.error !== undefined)
-        throw new Error([found.error.message, held && JSON.stringify(held)].filter(Boolean).join('; '));
+        throw new Error([found.error.message, held].filter(Boolean).join('; '));
       return { held, blank, diskBytes, ...found, over: overBlank(samples, blank, found.stats) };
     });
   } finally {
@@ -118,9 +118,7 @@ export function report({ held, blank, over, stats, plan, diskBytes }) {
     `bytes read        ${megabytes(stats.bytesRead)}, of them from disk ${megabytes(diskBytes)}`,
     `prefill           ${stats.prefillTokensPerSecond.toFixed(2)} tok/s (${stats.promptTokens} tokens)`,
     `decode            ${stats.decodeTokensPerSecond.toFixed(2)} tok/s (${stats.generatedTokens} tokens, stalled ${stats.stallMs.toFixed(0)} ms)`,
-    ...(held
-      ? [`held group        peak ${megabytes(held.peakBytes)}, limit hit ${held.limitHits} times, ${held.oomKills} kills`]
-      : []),
+    ...(held ? [`limit             ${held}`] : []),
   ].join('\n');
 }
 
