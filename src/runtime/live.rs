@@ -71,38 +71,36 @@ pub(super) struct Computed {
 }
 
 impl Engine {
-    /// Shows the host what it wants to see of the pass under way.
-    pub(super) fn show(&mut self, host: &dyn Host, now_ms: f64) {
+    /// Shows the host what it wants to see of the pass under way, which is at `stage`.
+    pub(super) fn show(&mut self, stage: usize, host: &dyn Host, now_ms: f64) {
+        let stage = u32::try_from(stage).unwrap_or(u32::MAX);
         let wants = host.wants(now_ms);
         if wants.stats {
-            self.see_pass(host);
+            self.see_pass(stage, host);
             host.stats(&self.stats);
         }
         if wants.snapshot {
-            host.snapshot(&self.snapshot());
+            host.snapshot(&self.snapshot(stage));
         }
     }
 
     /// Brings the figures up to date in the middle of a pass.
-    fn see_pass(&mut self, host: &dyn Host) {
+    fn see_pass(&mut self, stage: u32, host: &dyn Host) {
         self.see_loader();
         self.stats.see_memory(host.memory_bytes());
         let Some(prefill) = self.prefill else { return };
         let n_stages = self.model.hparams().n_layer + 2;
-        let stage = u32::try_from(self.state.layer(&self.model)).unwrap_or(n_stages);
         let share = u64::from(prefill.chunk) * u64::from(stage) / u64::from(n_stages);
         self.stats.prompt_tokens = prefill.done + u32::try_from(share).unwrap_or(prefill.chunk);
         self.stats.prefill_ms = host.now_ms() - prefill.started_ms;
         self.stats.update_rates();
     }
 
-    /// The pass under way, or where the last one ended.
-    #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self, stage: u32) -> Snapshot {
         let computed = self.computed;
         Snapshot {
             prefill: self.prefill.is_some(),
-            stage: u32::try_from(self.state.layer(&self.model)).unwrap_or(u32::MAX),
+            stage,
             tensor: computed.map(|c| c.tensor),
             first_row: computed.map_or(0, |c| c.first_row),
             n_rows: computed.map_or(0, |c| c.n_rows),

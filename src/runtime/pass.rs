@@ -101,7 +101,7 @@ impl Engine {
             }
             let now = host.now_ms();
             self.times[layer].compute_ms += now - started;
-            self.show(host, now);
+            self.show(layer, host, now);
             started = if checkpoint(host, now).await? { host.now_ms() } else { now };
         }
     }
@@ -154,7 +154,7 @@ impl Engine {
                 break tile;
             }
             or_abort(self.loader.wait(), host).await?;
-            self.show(host, host.now_ms());
+            self.show(self.state.layer(&self.model), host, host.now_ms());
         };
         let waited = host.now_ms() - started;
         self.stats.stall_ms += waited;

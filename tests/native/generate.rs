@@ -1,6 +1,6 @@
 //! The runtime on the oracle's models: logits of every position, greedy text, stop rules, aborts and errors.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use sluice::model::Precision;
 use sluice::runtime::native::{NativeHost, block_on, open_source};
 use sluice::runtime::{
     EmbedConfig, Engine, Finish, GenerateConfig, Halted, Host, ModelKind, OpenConfig, Outcome,
-    Prompt, SamplerConfig, StoppedBy,
+    Prompt, SamplerConfig, Snapshot, Stats, StoppedBy, Wants,
 };
 
 /// The path of a fixture.
@@ -251,4 +251,46 @@ fn an_abort_at_any_checkpoint_leaves_an_engine_that_gives_the_same_bits() {
             "after an abort at checkpoint {n}"
         );
     }
+}
+
+/// A host that wants to see everything after every step.
+#[derive(Default)]
+struct Curious {
+    counts: RefCell<Vec<(u32, u32)>>,
+    stages: RefCell<Vec<u32>>,
+}
+
+impl Host for Curious {
+    fn now_ms(&self) -> f64 {
+        0.0
+    }
+
+    fn wants(&self, _now_ms: f64) -> Wants {
+        Wants { stats: true, snapshot: true }
+    }
+
+    fn stats(&self, stats: &Stats) {
+        self.counts.borrow_mut().push((stats.prompt_tokens, stats.generated_tokens));
+    }
+
+    fn snapshot(&self, snapshot: &Snapshot) {
+        self.stages.borrow_mut().push(snapshot.stage);
+    }
+}
+
+#[test]
+fn figures_and_stages_never_go_back_within_a_pass() {
+    let config = OpenConfig { n_batch: Some(8), n_ctx: Some(64), ..OpenConfig::default() };
+    let mut engine = open(&fixture("models/llama-gqa.gguf"), &config);
+    let (host, prompt) = (Curious::default(), Prompt::Ids((3..24).collect()));
+    block_on(
+        engine.generate(&prompt, &greedy(3), &host, None, &mut |_, _| ControlFlow::Continue(())),
+    )
+    .expect("generates");
+    let (counts, stages) = (host.counts.take(), host.stages.take());
+    assert!(counts.is_sorted(), "prompt tokens and generated ones: {counts:?}");
+    assert_eq!(counts.last(), Some(&(21, 2)), "the last pass is that of the second token");
+    let passes: Vec<_> = stages.chunk_by(|a, b| a <= b).collect();
+    assert_eq!(passes.len(), 3 + 2, "three chunks and two tokens: {stages:?}");
+    assert!(passes.iter().all(|pass| pass.first() == Some(&0) && pass.len() > 1), "{passes:?}");
 }
