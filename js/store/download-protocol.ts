@@ -51,11 +51,13 @@ export type ToDownload =
   /** A block is to be fetched again. */
   | { kind: 'spoilt'; block: SpoiltBlock }
   /** Nobody waits for reads any more. */
-  | { kind: 'forget' };
+  | { kind: 'forget' }
+  /** Wants to hear that the worker is there. */
+  | { kind: 'ask' };
 
 /** From the download worker. */
 export type FromDownload =
-  /** The answer to `start`, at once. */
+  /** The answer to `start` and `ask`, at once. */
   | { kind: 'alive' }
   /** What the server says of a file; the first time and when it says more. */
   | { kind: 'facts'; file: number; facts: FileFacts }

@@ -1,6 +1,6 @@
 /**
- * The download workers of one writer, one after the other: the next one loads while the last one ends, and one that does not start is
- * replaced. It knows nothing of what they say.
+ * The download workers of one writer, one after the other: the next one loads while the last one ends, and one that does not start, or
+ * does not answer any more, is replaced. Of what they say it knows `alive` alone.
  */
 
 import type { SluiceError } from '../errors.js';
@@ -12,7 +12,7 @@ import { sourceFailed } from './source.js';
 export interface WorkerEvents {
   /** What the present worker says. */
   onMessage(message: FromDownload): void;
-  /** The present worker did not start and is gone: `start` is to be called, and everything said anew. */
+  /** The present worker did not answer and is gone: `start` is to be called, and everything said anew. */
   onMissing(): void;
   /** None can be started. */
   onFailed(error: SluiceError): void;
@@ -23,9 +23,9 @@ export class DownloadWorkers {
   readonly #events: WorkerEvents;
   #current: HiredWorker | undefined;
   #next: HiredWorker | undefined;
-  /** Runs until the present worker has said something. */
+  /** Runs until the present worker says something. */
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Workers in a row that did not start. */
+  /** Workers that did not answer since one has done something. */
   #mute = 0;
 
   constructor(events: WorkerEvents) {
@@ -40,9 +40,7 @@ export class DownloadWorkers {
   start(): void {
     const worker = this.#next ?? this.#make();
     [this.#current, this.#next] = [worker, undefined];
-    // What it has said may wait behind the timer for this worker to be free.
-    const late = (): unknown => (this.#timer = setTimeout(() => this.#late(worker), GRACE_MS));
-    this.#timer = setTimeout(late, PATIENCE_MS * 2 ** this.#mute);
+    this.#unless(PATIENCE_MS * 2 ** this.#mute, () => this.#late(worker));
   }
 
   /** Lets the next worker load. */
@@ -70,11 +68,12 @@ export class DownloadWorkers {
 
   #make(): HiredWorker {
     const worker = new HiredWorker('download');
-    worker.onmessage = (message) => {
+    worker.onmessage = (heard) => {
       if (worker !== this.#current) return;
-      clearTimeout(this.#timer);
-      this.#mute = 0;
-      this.#events.onMessage(message as FromDownload); // a download worker says nothing else
+      const message = heard as FromDownload; // a download worker says nothing else
+      if (message.kind !== 'alive') this.#mute = 0;
+      this.#unless(SILENCE_MS, () => this.#ask(worker));
+      this.#events.onMessage(message);
     };
     worker.onfault = () => {
       // One that only loads is tried again when its turn comes, and then what is wrong comes out.
@@ -84,6 +83,19 @@ export class DownloadWorkers {
       this.#events.onFailed(notStarted('it could not be started'));
     };
     return worker;
+  }
+
+  /** Does `work` unless the present worker says something within `ms`. */
+  #unless(ms: number, work: () => void): void {
+    clearTimeout(this.#timer);
+    // What it has said may wait behind the timer for this worker to be free.
+    this.#timer = setTimeout(() => (this.#timer = setTimeout(work, GRACE_MS)), ms);
+  }
+
+  /** It may have nothing to say, or be gone without a word. */
+  #ask(worker: HiredWorker): void {
+    worker.postMessage({ kind: 'ask' } satisfies ToDownload);
+    this.#unless(ANSWER_MS, () => this.#late(worker));
   }
 
   #late(worker: HiredWorker): void {
@@ -105,4 +117,7 @@ function notStarted(why: string): SluiceError {
 /** The worker's files may come over a slow network; each next one gets twice the time. */
 const PATIENCE_MS = 5000;
 const GRACE_MS = 200;
+/** One that runs has a slow disk to wait for, or nothing to say. */
+const SILENCE_MS = 10_000;
+const ANSWER_MS = 20_000;
 const MOST_MUTE = 4;

@@ -64,6 +64,7 @@ class Download {
   hear(message: ToDownload): void {
     switch (message.kind) {
       case 'start':
+      case 'ask':
         return;
       case 'order':
         this.#ordered = true;
@@ -333,10 +334,9 @@ const starting: { message: Promise<Download> | undefined } = { message: undefine
 
 employer.listen((message) => {
   const data = message as ToDownload; // the downloader says nothing else
-  if (data.kind === 'start') {
-    say({ kind: 'alive' });
-    starting.message = start(data);
-  } else void starting.message?.then((download) => download.hear(data)).catch(() => undefined);
+  if (data.kind === 'start' || data.kind === 'ask') say({ kind: 'alive' });
+  if (data.kind === 'start') starting.message = start(data);
+  else void starting.message?.then((download) => download.hear(data)).catch(() => undefined);
 });
 self.addEventListener('unhandledrejection', (event) => {
   event.preventDefault();

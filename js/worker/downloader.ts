@@ -251,6 +251,8 @@ export class Downloader {
         this.#workers.leave();
         this.#buffers.push(...message.buffers);
         if (!message.complete || this.#spoilt.length > 0) return this.#startWorker();
+        this.#workers.stop();
+        this.#buffers = [];
         this.#state = 'complete';
         this.#confirmed?.resolve();
         this.#flushToReaders();
