@@ -10,20 +10,29 @@ export interface Faults {
   mostRead: number;
 }
 
+/** What was done to a file through its handle: bytes `at` to `end` were written, all of them 0 if `zeros`; or what was written was flushed. */
+export type Deed = { kind: 'write'; name: string; at: number; end: number; zeros: boolean } | { kind: 'flush'; name: string };
+
+/** What all files of a fake store have in common. */
+interface Disk {
+  readonly faults: Faults;
+  readonly journal: Deed[];
+}
+
 /** A folder with files. */
 export class FakeFolder {
   readonly folders = new Map<string, FakeFolder>();
   readonly files = new Map<string, FakeFile>();
-  readonly faults: Faults;
+  readonly #disk: Disk;
 
-  constructor(faults: Faults) {
-    this.faults = faults;
+  constructor(disk: Disk) {
+    this.#disk = disk;
   }
 
   getDirectoryHandle(name: string, { create = false } = {}): Promise<FakeFolder> {
     const known = this.folders.get(name);
     if (known === undefined && !create) return Promise.reject(new DOMException(name, 'NotFoundError'));
-    const folder = known ?? new FakeFolder(this.faults);
+    const folder = known ?? new FakeFolder(this.#disk);
     this.folders.set(name, folder);
     return Promise.resolve(folder);
   }
@@ -31,7 +40,7 @@ export class FakeFolder {
   getFileHandle(name: string, { create = false } = {}): Promise<FakeFile> {
     const known = this.files.get(name);
     if (known === undefined && !create) return Promise.reject(new DOMException(name, 'NotFoundError'));
-    const file = known ?? new FakeFile(this.faults);
+    const file = known ?? new FakeFile(name, this.#disk);
     this.files.set(name, file);
     return Promise.resolve(file);
   }
@@ -54,10 +63,12 @@ export class FakeFile {
   taken = false;
   /** So many blobs of it cannot be read, as if it were written after each. */
   stale = 0;
-  readonly #faults: Faults;
+  readonly #name: string;
+  readonly #disk: Disk;
 
-  constructor(faults: Faults) {
-    this.#faults = faults;
+  constructor(name: string, disk: Disk) {
+    this.#name = name;
+    this.#disk = disk;
   }
 
   getFile(): Promise<Blob> {
@@ -69,7 +80,7 @@ export class FakeFile {
     return Promise.resolve({
       write: (part: BlobPart) => {
         parts.push(part);
-        const full = new Blob(parts).size > this.#faults.quotaBytes;
+        const full = new Blob(parts).size > this.#disk.faults.quotaBytes;
         return full ? Promise.reject(new DOMException('full', 'QuotaExceededError')) : Promise.resolve();
       },
       abort: () => Promise.resolve(),
@@ -85,23 +96,24 @@ export class FakeFile {
     this.taken = true;
     return Promise.resolve({
       read: (place: Uint8Array, { at }: { at: number }) => {
-        const some = this.bytes.subarray(at, at + Math.min(place.byteLength, this.#faults.mostRead));
+        const some = this.bytes.subarray(at, at + Math.min(place.byteLength, this.#disk.faults.mostRead));
         place.set(some);
         return some.byteLength;
       },
       write: (bytes: Uint8Array, { at }: { at: number }) => {
         const end = at + bytes.byteLength;
-        if (end > this.#faults.quotaBytes) throw new DOMException('full', 'QuotaExceededError');
+        if (end > this.#disk.faults.quotaBytes) throw new DOMException('full', 'QuotaExceededError');
         if (end > this.bytes.byteLength) {
           const longer = new Uint8Array(end);
           longer.set(this.bytes);
           this.bytes = longer;
         }
         this.bytes.set(bytes, at);
+        this.#disk.journal.push({ kind: 'write', name: this.#name, at, end, zeros: bytes.every((byte) => byte === 0) });
         return bytes.byteLength;
       },
       getSize: () => this.bytes.byteLength,
-      flush: () => undefined,
+      flush: () => void this.#disk.journal.push({ kind: 'flush', name: this.#name }),
       close: () => void (this.taken = false),
     });
   }
@@ -116,10 +128,11 @@ class StaleBlob extends Blob {
   }
 }
 
-/** From now on the globals lead to this store. */
-export function useFakeStore(): { root: FakeFolder; faults: Faults } {
+/** From now on the globals lead to this store. `journal` is what is done to all its files, in order. */
+export function useFakeStore(): { root: FakeFolder; faults: Faults; journal: Deed[] } {
   const faults = { quotaBytes: Infinity, usedBytes: 0, mostRead: Infinity };
-  const root = new FakeFolder(faults);
+  const journal: Deed[] = [];
+  const root = new FakeFolder({ faults, journal });
   const navigator = {
     storage: {
       getDirectory: () => Promise.resolve(root),
@@ -129,7 +142,7 @@ export function useFakeStore(): { root: FakeFolder; faults: Faults } {
     locks: new FakeLocks(),
   };
   Object.defineProperty(globalThis, 'navigator', { value: navigator, configurable: true });
-  return { root, faults };
+  return { root, faults, journal };
 }
 
 interface LockOptions {

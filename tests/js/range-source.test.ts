@@ -167,6 +167,26 @@ test('a busy server that recovers costs nothing but time', async (t) => {
   assert.deepEqual(await readAll(await open(url), 0, 70_000, 10), model.subarray(70_000, 70_010));
 });
 
+test('each pause before another try is twice as long as the last, and no shorter than the server asks for', async (t) => {
+  const at: number[] = [];
+  const { url } = await serve(
+    t,
+    later((ask, response, request) => {
+      at.push(performance.now());
+      if (at.length < 4) response.writeHead(503).end();
+      else if (at.length === 4) response.writeHead(429, { 'retry-after': '1' }).end();
+      else good(model)(ask, response, request);
+    }),
+  );
+  const source = await RangeSource.open([url], { backoffMs: 40, stallMs: 10_000 });
+  assert.deepEqual(await readAll(source, 0, 100_000, 10), model.subarray(100_000, 100_010));
+  const pauses = at.slice(1).map((time, i) => time - (at[i] ?? 0));
+  [40, 80, 160, 1000].forEach((least, i) => {
+    // A timer may be a millisecond early by this clock.
+    assert.ok((pauses[i] ?? 0) >= least - 2, `pauses of ${pauses.join(', ')} ms`);
+  });
+});
+
 /** Answers that are wrong for good: one request, one error, the address without its query. */
 const wrong: [string, Answer, string, RegExp][] = [
   ['404', (_, response) => response.writeHead(404).end('<html>'), 'source_failed', /no file at .*\(status 404\)/],

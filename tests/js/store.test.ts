@@ -2,16 +2,16 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BlockTable } from '../../js/store/block-table.js';
+import { BlockTable, ENTRY_BYTES } from '../../js/store/block-table.js';
 import { Checksum } from '../../js/store/checksum.js';
 import type { SpoiltBlock } from '../../js/store/download-protocol.js';
 import { StoreEntry } from '../../js/store/entry.js';
-import { BLOCK_BYTES, SEGMENT_BYTES } from '../../js/store/layout.js';
+import { BLOCK_BYTES, SEGMENT_BLOCKS, SEGMENT_BYTES } from '../../js/store/layout.js';
 import { holdForUse } from '../../js/store/locks.js';
 import { models } from '../../js/models.js';
 import { BlockQueue, orderOfBlocks } from '../../js/worker/block-queue.js';
 import { SegmentWriter } from '../../js/worker/segment-writer.js';
-import { type FakeFile, type FakeFolder, useFakeStore } from './fake-store.js';
+import { type Deed, type FakeFile, type FakeFolder, useFakeStore } from './fake-store.js';
 
 const URLS = ['https://models.test/a.gguf?key=1'];
 /** Two segments, the second one short. */
@@ -150,6 +150,57 @@ test('a file that the disk has cut off gives no zeros for weights', async () => 
   assert.equal(spoilt.length, 1);
   faults.mostRead = 1000;
   await assert.rejects(write(writer, 1), { code: 'source_failed', message: /gave back less than was written/ });
+});
+
+/** Throws if a cut of the power at some moment leaves an entry of the first file's table without the bytes that it stands for. */
+function assertNeverAhead(journal: readonly Deed[]): void {
+  const written = new Set<number>(); // blocks whose bytes may not be on the disk yet
+  const listed = new Set<number>(); // those whose entries may be there
+  const forgotten = new Set<number>(); // of these, those whose entries may be gone
+  for (const deed of journal) {
+    const segment = deed.name === '0.blocks' ? undefined : Number(deed.name.split('.')[1]);
+    if (segment === undefined && deed.kind === 'write') {
+      const block = deed.at / ENTRY_BYTES;
+      if (deed.zeros) forgotten.add(block);
+      else {
+        listed.add(block);
+        forgotten.delete(block);
+      }
+    } else if (segment === undefined) {
+      for (const block of forgotten) listed.delete(block);
+      forgotten.clear();
+    } else if (deed.kind === 'write') {
+      for (let at = deed.at; at < deed.end; at += BLOCK_BYTES - (at % BLOCK_BYTES)) {
+        written.add(segment * SEGMENT_BLOCKS + Math.floor(at / BLOCK_BYTES));
+      }
+    } else {
+      for (const block of written) if (Math.floor(block / SEGMENT_BLOCKS) === segment) written.delete(block);
+    }
+    const lost = [...listed].filter((block) => written.has(block));
+    assert.deepEqual(lost, [], 'blocks that have an entry, and whose bytes may not be on the disk');
+  }
+}
+
+test('the power may go at any moment: an entry comes after its bytes are on the disk, and goes before they change', async () => {
+  const { root, journal } = useFakeStore();
+  const first = await openWriter();
+  const [whole, half] = [blockBytes(2), BLOCK_BYTES / 2];
+  await write(first.writer, 2, whole.subarray(0, half));
+  await write(first.writer, 64);
+  first.writer.write(0, 2 * BLOCK_BYTES + half, whole.subarray(half));
+  await write(first.writer, 66);
+  first.writer.close();
+  await first.entry.saveFacts();
+  fileOf(root, '0.0000').bytes[2 * BLOCK_BYTES] = 255; // and the next visit finds it
+  const { writer } = await openWriter();
+  await writer.prepare(0, 2 * BLOCK_BYTES, 3 * BLOCK_BYTES);
+  assert.equal(writer.read(0, 2 * BLOCK_BYTES, new Uint8Array(10)), false);
+  await write(writer, 2);
+  await write(writer, 65);
+  writer.close();
+  assertNeverAhead(journal);
+  const entries = journal.filter((deed) => deed.kind === 'write' && deed.name === '0.blocks');
+  assert.equal(entries.length, 6, 'five blocks, and one that is forgotten in between');
 });
 
 test('a block that another tab has mended is left alone', async () => {
