@@ -4,7 +4,7 @@ import { SluiceError } from '../errors.js';
 import type { SourceSpec } from '../protocol.js';
 import { RangeSource } from './range-source.js';
 import type { Source } from './source.js';
-import { hasStore } from '../store/entry.js';
+import { StoreEntry, hasStore } from '../store/entry.js';
 import { modelId } from '../store/layout.js';
 import { isFull, removeStored, storageFailed } from './store-access.js';
 import { ARRIVING_BUFFER_BYTES, StoredSource } from './stored-source.js';
@@ -22,12 +22,15 @@ export async function openAddresses(
   const why = await whyNoStore(urls);
   if (why !== undefined) return withAdvice(await fromServer(), why);
   const stored = await orFull(StoredSource.open({ urls, headers, credentials, onDownload }));
-  if (stored instanceof SluiceError) return withAdvice(await fromServer(), stored.message);
+  if (stored instanceof SluiceError) {
+    if (await hasNoBlock(urls)) await forgetAddresses(urls).catch(() => undefined); // another tab may use it
+    return withAdvice(await fromServer(), stored.message);
+  }
   const short = await shortOfRoom(stored);
   if (short === undefined) return stored;
   stored.close();
   // What an earlier visit stored goes on when there is room again; what another tab uses stays.
-  if (stored.storedBytes === 0) await forgetAddresses(urls).catch(() => undefined);
+  if (stored.foundBytes === 0) await forgetAddresses(urls).catch(() => undefined);
   return withAdvice(await fromServer(), short);
 }
 
@@ -77,10 +80,16 @@ async function orFull(opening: Promise<StoredSource>): Promise<StoredSource | Sl
   }
 }
 
+/** Is nothing of the model stored that counts? */
+async function hasNoBlock(urls: readonly string[]): Promise<boolean> {
+  const entry = await StoreEntry.find(await modelId(urls));
+  return entry === undefined || (await entry.stored()).storedBytes === 0;
+}
+
 /** Why the rest of the model does not fit into the store; `undefined` when it does, or nobody knows. */
 async function shortOfRoom(source: StoredSource): Promise<string | undefined> {
   const missing = source.missingBytes;
-  const { quota, usage } = await navigator.storage.estimate();
+  const { quota, usage } = await navigator.storage.estimate().catch((): StorageEstimate => ({}));
   if (missing === undefined || quota === undefined || usage === undefined || missing <= quota - usage) return undefined;
   return `the browser gives this page room for ${Math.max(0, quota - usage)} bytes more, and storing the model takes ${missing}`;
 }

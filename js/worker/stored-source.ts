@@ -25,6 +25,8 @@ export class StoredSource implements Source {
   readonly rereads = true;
   readonly arriving: boolean;
   readonly bufferBytes: number;
+  /** Bytes that were stored when it was opened. */
+  readonly foundBytes: number;
   readonly #entry: StoreEntry;
   readonly #tables: readonly BlockTable[];
   readonly #segments: StoredSegments;
@@ -64,6 +66,7 @@ export class StoredSource implements Source {
         if (table.hasAll(...blocksOfSegment(segment, size))) this.#full.add(segmentName(file, segment));
       }
     }
+    this.foundBytes = this.#storedBytes;
     if (complete) this.#downloads.setComplete();
     this.arriving = !complete;
     this.bufferBytes = complete ? this.#segments.bufferBytes : ARRIVING_BUFFER_BYTES;
@@ -127,11 +130,6 @@ export class StoredSource implements Source {
 
   get fileCount(): number {
     return this.#entry.facts.files.length;
-  }
-
-  /** Bytes that are stored. */
-  get storedBytes(): number {
-    return this.#storedBytes;
   }
 
   /** Bytes that are still to be stored, where it is known. */

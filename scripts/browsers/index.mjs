@@ -11,7 +11,8 @@ export const browserNames = ['chromium', 'firefox', 'webkit'];
 /**
  * Starts a browser with a fresh profile: `{ name, version, pid, newPage(), close() }`.
  * Options: `args` (more command-line arguments), `log(line)` (called for every console line), `deadlineMs` (of a single call, 30 s),
- * `profile` (a folder kept by the caller) and `program` (one that starts the browser) not in WebKit, `sharedMemory` (WebKit: SharedArrayBuffer on).
+ * `profile` (a folder kept by the caller) and `program` (one that starts the browser) not in WebKit, `preferences` (by name; Firefox),
+ * `sharedMemory` (WebKit: SharedArrayBuffer on).
  *
  * A page: `goto(url)`, `reload()`, `evaluate(fn, values, deadlineMs)`, `waitFor(fn, values, deadlineMs)`, `setFiles(selector, paths)`,
  * `resize(width, height)` (not in WebKit), `limitQuota(bytes)` (of the page's origin, Chromium only), `screenshot(file)`, `workers()` (their addresses; not in WebKit), `close()`, `console` (the lines so far).

@@ -11,8 +11,11 @@ const CHROMIUM_ARGS = [
   '--no-first-run',
 ];
 
-/** Starts one of the two; `profile` is a folder that survives the browser, by default it is a fresh one; `program` stands in for the browser's. */
-export async function launchPuppeteer(name, programs, { args = [], profile, program, log, deadlineMs }) {
+/**
+ * Starts one of the two; `profile` is a folder that survives the browser, by default it is a fresh one; `program` stands in for the
+ * browser's; `preferences` are Firefox's.
+ */
+export async function launchPuppeteer(name, programs, { args = [], profile, program, preferences, log, deadlineMs }) {
   const chromium = name === 'chromium';
   const root = process.getuid?.() === 0;
   const browser = await puppeteer.launch({
@@ -24,6 +27,7 @@ export async function launchPuppeteer(name, programs, { args = [], profile, prog
     timeout: deadlineMs,
     networkEnabled: false, // else Chromium keeps what every page fetches for a debugger to look at: tens of megabytes
     ...(profile === undefined ? {} : { userDataDir: profile }),
+    ...(preferences === undefined ? {} : { extraPrefsFirefox: preferences }),
   });
   return {
     version: await browser.version(),

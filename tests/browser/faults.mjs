@@ -1,5 +1,5 @@
 // Ways for a server to misbehave, on top of what Express and its `send` do right.
-import { readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 
 /**
@@ -106,7 +106,7 @@ export const faults = {
     given.response
       .status(200)
       .set({ 'content-encoding': 'gzip' })
-      .end(gzipSync(part(given).bytes));
+      .end(gzipSync(readFileSync(given.file)));
   },
   /** A part, compressed. */
   'gzip-part': (given) => {
@@ -115,10 +115,10 @@ export const faults = {
   },
   /** At most `most` bytes of what was asked; says so unless `silent`. */
   stingy: (given) => {
-    const { bytes, first, body } = part(given);
+    const { size, first, body } = part(given);
     if (body.length === 0) return given.response.status(416).end();
     const some = body.subarray(0, given.most);
-    const range = { 'content-range': `bytes ${first}-${first + some.length - 1}/${bytes.length}` };
+    const range = { 'content-range': `bytes ${first}-${first + some.length - 1}/${size}` };
     given.response
       .status(206)
       .set(given.silent ? {} : range)
@@ -126,17 +126,17 @@ export const faults = {
   },
   /** More than was asked. */
   generous: (given) => {
-    const { bytes, first, last } = part(given);
-    given.response.status(206).end(bytes.subarray(first, last + 1001));
+    const { first, last } = part(given);
+    given.response.status(206).end(bytesOf(given.file, first, last + 1001));
   },
   /** Other bytes than were asked. */
   shifted: (given) => {
-    const { bytes, first, body } = part(given);
-    const range = `bytes ${first + 100}-${first + 99 + body.length}/${bytes.length}`;
+    const { size, first, body } = part(given);
+    const range = `bytes ${first + 100}-${first + 99 + body.length}/${size}`;
     given.response
       .status(206)
       .set({ 'content-range': range })
-      .end(bytes.subarray(first + 100, first + 100 + body.length));
+      .end(bytesOf(given.file, first + 100, first + 100 + body.length));
   },
   /** The right part without `Content-Range`, and without a length if `chunked`. */
   terse: (given) => {
@@ -181,10 +181,21 @@ export const faults = {
 
 /** The bytes that a request asks for, and how a sound server describes them. */
 function part({ request, file }) {
-  const bytes = readFileSync(file);
-  const [, first = 0, last = bytes.length - 1] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')?.map(Number) ?? [];
-  const body = bytes.subarray(first, last + 1);
-  return { bytes, first, last, body, contentRange: `bytes ${first}-${first + body.length - 1}/${bytes.length}` };
+  const { size } = statSync(file);
+  const [, first = 0, last = size - 1] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '')?.map(Number) ?? [];
+  const body = bytesOf(file, first, last + 1);
+  return { size, first, last, body, contentRange: `bytes ${first}-${first + body.length - 1}/${size}` };
+}
+
+/** Bytes `first` to `end` of a file, as far as it has them. */
+function bytesOf(file, first, end) {
+  const handle = openSync(file);
+  try {
+    const bytes = Buffer.alloc(end - first);
+    return bytes.subarray(0, readSync(handle, bytes, 0, bytes.length, first));
+  } finally {
+    closeSync(handle);
+  }
 }
 
 /** True from the request behind the first `after` on, `times` times. */

@@ -6,10 +6,11 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sleep, withDeadline } from '../../scripts/browsers/deadline.mjs';
-import { runJob } from '../../scripts/browsers/engine-run.mjs';
 import { launch } from '../../scripts/browsers/index.mjs';
 import { serveFaulty } from './faulty-server.mjs';
 import { smollm2 } from './models.mjs';
+import { assertResident } from './resident.mjs';
+import { answerAndKeep, begin, importPicked, removeAll } from './store-page.mjs';
 
 const DEADLINE_MS = 90_000;
 const MIB = 1 << 20;
@@ -95,16 +96,28 @@ for (const name of ['chromium', 'firefox']) {
       assert.equal(given(), size);
     });
 
-    /** Opens the model and leaves it when the server has given a share of it: resolves to what it had given by then. */
-    const leaveAt = async (share, url, leave) => {
+    it('a server that says no length: the model itself does', async () => {
       await page.evaluate(removeAll, [], DEADLINE_MS);
-      restart();
+      const found = await answer(server.faulty('terse', smollm2, { chunked: true }));
+      assert.deepEqual([found.error, found.ids], [undefined, expected]);
+      const [{ complete, totalBytes }] = await page.evaluate(removeAll, [], DEADLINE_MS);
+      assert.deepEqual([complete, totalBytes], [true, size]);
+    });
+
+    /** Opens the model, and waits until the server has given a share of it. */
+    const openUntil = async (share, url) => {
       await page.evaluate(begin, [url, job.open], DEADLINE_MS);
       const until = Date.now() + DEADLINE_MS;
       while (given() < share * size) {
         assert.ok(Date.now() < until, 'it downloads');
         await sleep(5);
       }
+    };
+    /** The same for one that is not stored, and leaves it then: resolves to what the server had given. */
+    const leaveAt = async (share, url, leave) => {
+      await page.evaluate(removeAll, [], DEADLINE_MS);
+      restart();
+      await openUntil(share, url);
       const before = given();
       await leave();
       restart();
@@ -117,6 +130,22 @@ for (const name of ['chromium', 'firefox']) {
       assert.ok(again <= CONNECTIONS * MIB, `${again} bytes were fetched twice`);
     };
 
+    it('a tab that waits goes on when the one that downloads is closed', async () => {
+      const url = server.faulty('throttled', smollm2, { bytesPerSecond: 20e6 });
+      const next = await browser.newPage();
+      await next.goto(`${server.origin}/`);
+      await leaveAt(0.3, url, async () => {
+        const waiting = answer(url, next);
+        await next.waitFor(async () => (await navigator.locks.query()).pending.length > 0);
+        await page.close();
+        page = next;
+        const found = await waiting;
+        assert.deepEqual([found.error, found.ids], [undefined, expected]);
+        const again = given() - size;
+        assert.ok(again <= CONNECTIONS * MIB, `${again} bytes were fetched twice`);
+      });
+    });
+
     it('a tab that is closed at 60 % costs at most 1 MiB a connection', async () => {
       const url = server.faulty('throttled', smollm2, { bytesPerSecond: 20e6 });
       const next = await browser.newPage();
@@ -126,18 +155,33 @@ for (const name of ['chromium', 'firefox']) {
       await assertResumed(url, before);
     });
 
+    const kill = async () => {
+      process.kill(browser.pid, 'SIGKILL');
+      await withDeadline(
+        browser.close().catch(() => {}),
+        20_000,
+        'the killed browser',
+      );
+      await start();
+    };
     it('a browser that is killed at 60 % costs at most 1 MiB a connection', async () => {
       const url = server.faulty('throttled', smollm2, { bytesPerSecond: 20e6 });
-      const before = await leaveAt(0.6, url, async () => {
-        process.kill(browser.pid, 'SIGKILL');
-        await withDeadline(
-          browser.close().catch(() => {}),
-          20_000,
-          'the killed browser',
-        );
-      });
-      await start();
-      await assertResumed(url, before);
+      await assertResumed(url, await leaveAt(0.6, url, kill));
+    });
+
+    it('a browser that is killed whenever it has come a little further leaves a store that goes on each time', async () => {
+      const url = server.faulty('throttled', smollm2, { bytesPerSecond: 20e6 });
+      await page.evaluate(removeAll, [], DEADLINE_MS);
+      restart();
+      const shares = [0.02, 0.4, 0.95];
+      for (const share of shares) {
+        await openUntil(share, url);
+        await kill();
+      }
+      const found = await answer(url);
+      assert.deepEqual([found.error, found.ids], [undefined, expected]);
+      const again = given() - size;
+      assert.ok(again <= shares.length * CONNECTIONS * MIB, `${again} bytes were fetched twice`);
     });
 
     it('a log-in page in the place of the rest costs nothing of what is stored', async () => {
@@ -184,40 +228,11 @@ for (const name of ['chromium', 'firefox']) {
       assert.deepEqual([found.error, found.ids], [undefined, expected]);
     });
 
-    if (name === 'chromium') {
-      it('a disk that becomes full in the middle keeps what is there and says what is missing', async () => {
-        const url = server.faulty('throttled', smollm2, { bytesPerSecond: 20e6 });
-        let stored;
-        await leaveAt(0.05, url, async () => {
-          // The browser lets what it has promised be written: a power of two of bytes for each segment.
-          await page.limitQuota(0.3 * size);
-          const { error, listed } = await page.evaluate(answerOpening, [job.generate], DEADLINE_MS);
-          await page.limitQuota(undefined);
-          assert.deepEqual([error?.code, error?.details.reason], ['source_failed', 'full'], error?.message);
-          [{ storedBytes: stored }] = listed;
-          assert.ok(stored > 0.05 * size, `${stored} bytes are kept`);
-          assert.match(error.message, new RegExp(`full, and ${size - stored} bytes of the model`));
-        });
-        const found = await answer(url);
-        assert.deepEqual([found.error, found.ids], [undefined, expected]);
-        assert.equal(given(), size - stored);
-      });
-
-      it('an import that does not fit leaves nothing', async () => {
-        await page.evaluate(removeAll, [], DEADLINE_MS);
-        await page.limitQuota(0.5 * size);
-        await page.setFiles('input[type=file]', [smollm2]);
-        const { code, message } = await page.evaluate(importPicked, [server.faulty('sound', smollm2)], DEADLINE_MS);
-        await page.limitQuota(undefined);
-        assert.equal(code, 'source_failed');
-        assert.match(message, new RegExp(`takes ${size} bytes`));
-        assert.deepEqual(await page.evaluate(() => window.sluice.models.list(), [], DEADLINE_MS), []);
-      });
-    }
-
     it('a picked file is stored when it is asked for, and opens by its address without a request', async () => {
       const url = server.faulty('sound', smollm2);
+      await page.evaluate(removeAll, [], DEADLINE_MS);
       await page.setFiles('input[type=file]', [smollm2]);
+      assert.deepEqual(await page.evaluate(openPicked, [job.open], DEADLINE_MS), [], 'to open it stores nothing');
       const stored = await page.evaluate(importPicked, [url], DEADLINE_MS);
       assert.deepEqual([stored.complete, stored.storedBytes], [true, size]);
       restart();
@@ -227,35 +242,20 @@ for (const name of ['chromium', 'firefox']) {
   });
 }
 
-for (const [where, name, why] of [
-  ['in webkit', 'webkit', 'no storage for files'],
-  ['where there is no room', 'chromium', 'storage for this page is full'],
-]) {
-  describe(`without a store, ${where}`, { timeout: 4 * DEADLINE_MS }, () => {
-    it('a model runs resident, and is refused in a sentence that says what to do', async () => {
-      const server = await serveFaulty();
-      const browser = await launch(name);
-      try {
-        const page = await browser.newPage();
-        await page.goto(`${server.origin}/`);
-        if (name === 'chromium') await page.limitQuota(100_000);
-        const url = server.faulty('sound', smollm2);
-        const { error } = await runJob(page, { urls: [url], ...job }, DEADLINE_MS);
-        assert.equal(error?.code, 'out_of_memory', error?.message);
-        assert.match(error.message, new RegExp(`raise \`memory\` to \\d+ or more.*${why}`));
-        server.requests.splice(0);
-        const memory = error.details.neededBytes;
-        const found = await runJob(page, { urls: [url], ...job, open: { ...job.open, memory }, times: 2 }, DEADLINE_MS);
-        assert.deepEqual([found.error, found.stats.residentShare], [undefined, 1]);
-        const fetched = server.requests.reduce((sum, { bytes }) => sum + bytes, 0);
-        assert.ok(fetched <= 1.05 * (await stat(smollm2)).size, `${fetched} bytes for two answers`);
-      } finally {
-        await browser.close();
-        await server.close();
-      }
-    });
+describe('without a store, in webkit', { timeout: 4 * DEADLINE_MS }, () => {
+  it('a model runs resident, and is refused in a sentence that says what to do', async () => {
+    const server = await serveFaulty();
+    const browser = await launch('webkit');
+    try {
+      const page = await browser.newPage();
+      await page.goto(`${server.origin}/`);
+      await assertResident(page, server, job, /no storage for files/, DEADLINE_MS);
+    } finally {
+      await browser.close();
+      await server.close();
+    }
   });
-}
+});
 
 async function filesOfSize(folder, size) {
   const found = [];
@@ -276,31 +276,7 @@ async function flipBit(file, offset) {
   await handle.close();
 }
 
-// The rest runs in the page.
-
-/** Answers, and closes the engine when all of the model is stored. */
-async function answerAndKeep(url, { open, generate }) {
-  let engine;
-  try {
-    engine = await window.sluice.open(url, open);
-    const ids = [];
-    for await (const { id } of engine.generate(generate.prompt, generate.options)) if (id !== null) ids.push(id);
-    const address = new URL(url);
-    address.search = address.hash = '';
-    for (;;) {
-      const listed = await window.sluice.models.list();
-      if (listed.find(({ urls }) => urls[0] === address.href)?.complete) break;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    return { ids, plan: engine.plan };
-  } catch ({ code, message }) {
-    return { error: { code, message } };
-  } finally {
-    await engine?.close();
-  }
-}
-
-/** Asks for the removal of the one model while it is open, answers then, and closes it. */
+// Runs in the page: asks for the removal of the one model while it is open, answers then, and closes it.
 async function removeWhileOpen(url, { open, generate }) {
   const engine = await window.sluice.open(url, open);
   const [{ id }] = await window.sluice.models.list();
@@ -314,40 +290,9 @@ async function removeWhileOpen(url, { open, generate }) {
   return { refused, ids };
 }
 
-async function removeAll() {
-  const listed = await window.sluice.models.list();
-  for (const { id } of listed) await window.sluice.models.remove(id);
-  return listed;
-}
-
-function begin(url, options) {
-  window.opening = window.sluice.open(url, options);
-  window.opening.catch(() => undefined);
-  return null;
-}
-
-/** Answers with what `begin` opens: resolves to how it failed, and what is stored then. */
-async function answerOpening({ prompt, options }) {
-  try {
-    const engine = await window.opening;
-    window.opened = engine;
-    for await (const { id } of engine.generate(prompt, options)) void id;
-    for (let i = 0; i < 100; i += 1) {
-      // What stays in memory was not all there yet: the next pass reads what is missing.
-      for await (const { id } of engine.generate(prompt, options)) void id;
-    }
-    return {};
-  } catch ({ code, message, details }) {
-    return { error: { code, message, details }, listed: await window.sluice.models.list() };
-  } finally {
-    await window.opened?.close();
-  }
-}
-
-async function importPicked(url) {
-  try {
-    return await window.sluice.models.import(document.querySelector('input[type=file]').files[0], url);
-  } catch ({ code, message }) {
-    return { code, message };
-  }
+// Runs in the page: opens a picked file; resolves to what is stored then.
+async function openPicked(options) {
+  const engine = await window.sluice.open(document.querySelector('input[type=file]').files[0], options);
+  await engine.close();
+  return window.sluice.models.list();
 }
