@@ -1,5 +1,6 @@
 // Whatever a server does, a model's bytes come right or not at all: every fault ends in the bytes of the file or in a named error, before
-// its deadline, with the store and without one. Sources in a worker of a real browser, on a file of known bytes.
+// its deadline, with the store and without one; and nothing secret is kept or shown. Sources in a worker of a real browser, on a file of
+// known bytes.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -13,6 +14,8 @@ const DEADLINE_MS = 15_000;
 const MIB = 1 << 20;
 /** A segment would take 64 MiB; blocks are what faults meet. */
 const SIZE = 3 * MIB + 12_345;
+/** What addresses and headers carry in every case. */
+const SECRETS = { query: 'tell-nobody', header: 'k-123' };
 const RIGHT = 'right';
 const FAILED = (message) => ({ code: 'source_failed', message });
 
@@ -23,7 +26,7 @@ const CASES = [
   ['403 at once', 'forbidden', {}, FAILED(/refuses .*403.*headers/)],
   ['410', 'status', { status: 410, after: 0 }, FAILED(/no file at .*410/)],
   ['401 without the key', 'needs-key', { key: 'secret' }, FAILED(/401.*headers/)],
-  ['401 with the key', 'needs-key', { key: 'k-123' }, RIGHT],
+  ['401 with the key', 'needs-key', { key: SECRETS.header }, RIGHT],
   ['an unknown status', 'status', { status: 418, after: 0 }, FAILED(/418/)],
   ['204: nothing at all', 'status', { status: 204, after: 0 }, FAILED(/204/)],
   ['500 always', 'status', { status: 500, after: 0 }, FAILED(/500/)],
@@ -120,16 +123,34 @@ for (const name of ['chromium', 'firefox']) {
       ]) {
         it(`${title}, ${how}`, async () => {
           const at = otherOrigin ? other : server;
-          const url = fault === null ? 'http://127.0.0.1:9/m' : at.faulty(fault, files[file], { ...values, other: files.other });
-          const found = await page.evaluate(read, [String(inWorker), url, how === 'with the store', SIZE], DEADLINE_MS);
+          const address =
+            fault === null ? 'http://127.0.0.1:9/m' : at.faulty(fault, files[file], { ...values, other: files.other });
+          const request = { url: `${address}?token=${SECRETS.query}#token=${SECRETS.query}`, key: SECRETS.header };
+          const found = await page.evaluate(read, [String(inWorker), request, how === 'with the store', SIZE], DEADLINE_MS);
           if (expected === RIGHT || (expected.orRight && found.digest)) return assert.deepEqual(found, { digest: right });
           assert.equal(found.digest, undefined, 'it must fail');
           assert.equal(found.code, expected.code, found.message);
           assert.match(found.message, expected.message);
           assert.doesNotMatch(found.message, /undefined|\[object/);
+          for (const secret of Object.values(SECRETS)) assert.ok(!found.message.includes(secret), found.message);
         });
       }
     }
+
+    it('asked for closed ranges only, and for a whole file where none is served', () => {
+      const asked = [...server.requests, ...other.requests];
+      assert.ok(asked.length > 2 * CASES.length);
+      for (const { method, range, fault } of asked) {
+        assert.equal(method, 'GET');
+        if (fault !== 'no-such-range' || range !== null) assert.match(range ?? 'none', /^bytes=\d+-\d+$/, fault);
+      }
+    });
+
+    it('kept nothing of a query or a header', async () => {
+      const { facts, leaks } = await page.evaluate(searchStore, [Object.values(SECRETS)], DEADLINE_MS);
+      assert.ok(facts > 20, `facts of ${facts} models`);
+      assert.deepEqual(leaks, []);
+    });
   });
 }
 
@@ -152,10 +173,10 @@ async function read(work, ...values) {
 }
 
 // Runs in the worker: reads the whole file in pieces, as an engine does.
-async function inWorker(origin, url, store, size) {
+async function inWorker(origin, { url, key }, store, size) {
   const { StoredSource } = await import(`${origin}/pkg/worker/stored-source.js`);
   const { RangeSource } = await import(`${origin}/pkg/worker/range-source.js`);
-  const request = { headers: { 'x-key': 'k-123' }, credentials: null, backoffMs: 5, stallMs: 700, onDownload: () => undefined };
+  const request = { headers: { 'x-key': key }, credentials: null, backoffMs: 5, stallMs: 700, onDownload: () => undefined };
   let source;
   try {
     source = await (store ? StoredSource.open({ urls: [url], ...request }) : RangeSource.open([url], request));
@@ -177,4 +198,23 @@ async function inWorker(origin, url, store, size) {
   } finally {
     source?.close?.();
   }
+}
+
+// Runs in the page: how many models have facts in the store, and which files there hold a secret, in their names or bytes.
+async function searchStore(secrets) {
+  const found = { facts: 0, leaks: [] };
+  const search = async (folder, path) => {
+    for await (const [name, handle] of folder.entries()) {
+      const place = `${path}/${name}`;
+      if (handle.kind === 'directory') {
+        await search(handle, place);
+        continue;
+      }
+      if (name === 'facts.json') found.facts += 1;
+      const text = new TextDecoder('latin1').decode(await (await handle.getFile()).arrayBuffer());
+      if (secrets.some((secret) => text.includes(secret) || place.includes(secret))) found.leaks.push(place);
+    }
+  };
+  await search(await navigator.storage.getDirectory(), '');
+  return found;
 }

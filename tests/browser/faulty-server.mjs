@@ -6,7 +6,7 @@ import { faults } from './faults.mjs';
 
 /**
  * Serves the bare page; `faulty(name, file, values)` gives the URL at which `file` is served with that fault. `requests` lists what was
- * asked of faulty URLs: `{ fault, range, status, bytes, endedAt }`: status and end once the answer has ended.
+ * asked of faulty URLs: `{ fault, method, range, status, bytes, startedAt, endedAt }`: status and end once the answer has ended.
  */
 export async function serveFaulty(options = {}) {
   const places = [];
@@ -14,7 +14,8 @@ export async function serveFaulty(options = {}) {
   const routes = (app) => {
     app.get('/faulty/:index/:name', (request, response, next) => {
       const { name, file, values, state } = places[Number(request.params.index)];
-      const entry = { fault: name, range: request.headers.range ?? null, status: null, bytes: 0 };
+      const { method, headers } = request;
+      const entry = { fault: name, method, range: headers.range ?? null, status: null, bytes: 0, startedAt: Date.now() };
       requests.push(entry);
       record(response, entry);
       const sendFile = (extra = {}) => response.sendFile(file, { dotfiles: 'allow', cacheControl: false, ...extra }, ended(next));

@@ -60,9 +60,9 @@ describe('the faulty server', { timeout: 30_000 }, () => {
     const url = server.faulty('torn', file, { bytes: 300_000, times: 1 });
     await assert.rejects(fetch(url).then((response) => response.arrayBuffer()));
     assert.equal((await (await fetch(url)).arrayBuffer()).byteLength, SIZE);
-    const { endedAt, ...last } = server.requests.at(-1);
-    assert.ok(endedAt <= Date.now());
-    assert.deepEqual(last, { fault: 'torn', range: null, status: 200, bytes: SIZE });
+    const { startedAt, endedAt, ...last } = server.requests.at(-1);
+    assert.ok(startedAt <= endedAt && endedAt <= Date.now());
+    assert.deepEqual(last, { fault: 'torn', method: 'GET', range: null, status: 200, bytes: SIZE });
   });
   it('closes connections in good order behind a part of a body; one that was given whole serves the next', async () => {
     const url = server.faulty('ended', file, { bytes: 300_000 });

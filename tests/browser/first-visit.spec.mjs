@@ -29,6 +29,7 @@ for (const name of ['chromium', 'firefox']) {
             server.requests.reduce((sum, { bytes }) => sum + bytes, 0),
             size,
           );
+          assertConnections(server.requests);
           const lastByteAt = Math.max(...server.requests.map(({ endedAt }) => endedAt));
           assert.ok(tokenAt - lastByteAt <= MOST_WAIT_MS, `the first token came ${tokenAt - lastByteAt} ms after the last byte`);
           assertDownload(first, size);
@@ -41,6 +42,14 @@ for (const name of ['chromium', 'firefox']) {
       }
     });
   });
+}
+
+/** Bytes come over several connections. */
+function assertConnections(requests) {
+  const underWay = ({ startedAt }) =>
+    requests.filter((other) => other.startedAt <= startedAt && other.endedAt > startedAt).length;
+  const most = Math.max(...requests.map(underWay));
+  assert.ok(most > 1, `${most} connections at once`);
 }
 
 function assertDownload(told, size) {
