@@ -1,6 +1,8 @@
 // A first visit over a throttled server: how long after the last byte the first token comes, and what it takes of the machine meanwhile:
-//   node scripts/measure/first-visit.mjs [--browser chromium] [--model FILE] [--memory SIZE] [--rate 50e6] [--single]
+//   node scripts/measure/first-visit.mjs [--browser chromium] [--model FILE] [--memory SIZE] [--rate 50e6] [--single] [--program FILE]
 // Then a later visit in a browser of its own: opening and the first token. `--single` measures a page that is not isolated: one thread.
+// `--program` is a copy of the browser (`cp -r /usr/lib/chromium DIR`, DIR/chromium): other browsers of the machine share no page of it,
+// so that none of them moves the figures.
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -23,17 +25,19 @@ async function main() {
       memory: text,
       rate: { ...text, default: '50e6' },
       single: { type: 'boolean', default: false },
+      program: text,
     },
   });
-  const { browser, model, memory, rate, single } = values;
+  const { browser, model, memory, rate, single, program } = values;
+  const own = program === undefined ? {} : { program };
   const folder = await mkdtemp(path.join(os.tmpdir(), 'first-visit-'));
   const server = await serveFaulty({ isolated: !single });
   try {
-    const blank = await measureBlank(browser);
+    const blank = await measureBlank(browser, own);
     const url = server.faulty('throttled', model, { bytesPerSecond: Number(rate) });
     const open = { context: 512, ...(memory !== undefined && { memory }) };
     const visit = (afterMs) =>
-      withBrowser(browser, { profile: path.join(folder, 'profile') }, async (running) => {
+      withBrowser(browser, { profile: path.join(folder, 'profile'), ...own }, async (running) => {
         const page = await running.newPage();
         await page.goto(`${server.origin}/`);
         await page.waitFor(() => window.sluice !== undefined, [], DEADLINE_MS);

@@ -69,9 +69,9 @@ export async function measureMemory({
 // WebKit's driver gives every browser a profile of its own.
 const optionsOf = (browser, profile) => (browser === 'webkit' ? {} : { profile });
 
-/** PSS of a browser with a fresh profile that shows an empty page. */
-export function measureBlank(browser) {
-  return withBrowser(browser, {}, async (running) => {
+/** PSS of a browser with a fresh profile that shows an empty page; `options` are those of `launch`. */
+export function measureBlank(browser, options = {}) {
+  return withBrowser(browser, options, async (running) => {
     const page = await running.newPage();
     await page.goto('about:blank');
     await sleep(SETTLE_MS);
