@@ -1,8 +1,11 @@
-//! Speed of the kernels, natively and in wasm: bytes of weights and multiplications per second, beside a plain read of the
-//! same bytes. `scripts/bench-kernels.mjs` builds and runs it; arguments name the lines to run.
+//! Speed of the kernels, natively and in wasm: bytes of weights per second and their share of a plain read of the same bytes,
+//! multiplications per second and their share of what the build can do at most. `scripts/bench-kernels.mjs` builds and runs it;
+//! arguments name the lines to run.
 #![allow(missing_docs, reason = "a program")]
 #![allow(clippy::cast_possible_truncation, reason = "sizes of a benchmark are small")]
 #![allow(clippy::cast_precision_loss, reason = "figures are printed with three digits")]
+
+use std::fmt::Write as _;
 
 use sluice::kernels::{
     self, ActFormat, Activations, AttentionOut, KvRows, Out, Q8, Queries, RopePairing, Scoring,
@@ -10,10 +13,15 @@ use sluice::kernels::{
 };
 use sluice::quant::GgmlType;
 
+#[path = "kernels/ceilings.rs"]
+mod ceilings;
 #[path = "kernels/host.rs"]
 mod host;
+#[path = "kernels/peak.rs"]
+mod peak;
 
-use host::{filter, now_ms, print};
+use ceilings::{Ceilings, Products};
+use host::{fastest_ms, filter, print};
 
 /// Formats with integer kernels, and the plain ones.
 const TYPES: &[GgmlType] = &[
@@ -40,32 +48,34 @@ const LARGE: usize = 96 << 20;
 
 fn main() {
     let bytes = random_bytes(LARGE);
-    plain_read(&bytes);
+    let mut ceilings = Ceilings::new(&bytes);
+    let ceilings = &mut ceilings;
+    ceilings.show();
     for ty in TYPES {
         for n_tokens in [1, 4, 32] {
-            matmul(*ty, &bytes[..SMALL], N_IN, n_tokens, false);
+            matmul(ceilings, *ty, &bytes[..SMALL], N_IN, n_tokens, false);
         }
         for n_in in [512, 4096, 14_336] {
-            matmul(*ty, &bytes[..SMALL], n_in, 1, false);
+            matmul(ceilings, *ty, &bytes[..SMALL], n_in, 1, false);
         }
         for n_in in [512, N_IN, 4096, 14_336] {
-            matmul(*ty, &bytes, n_in, 1, false);
+            matmul(ceilings, *ty, &bytes, n_in, 1, false);
         }
         for n_tokens in [1, 32] {
-            matmul(*ty, &bytes[..SMALL], N_IN, n_tokens, true);
+            matmul(ceilings, *ty, &bytes[..SMALL], N_IN, n_tokens, true);
         }
     }
     for ty in [GgmlType::F16, GgmlType::F32, GgmlType::Q8_0] {
         for n_tokens in [1, 16] {
-            attention(ty, n_tokens, 1);
+            attention(ceilings, ty, n_tokens, 1);
         }
     }
-    attention(GgmlType::F16, 1, 256);
-    vectors();
+    attention(ceilings, GgmlType::F16, 1, 256);
+    vectors(ceilings);
 }
 
 /// Three KV heads of 64, each shared by three heads, as in SmolLM2, behind 550 positions of one layer after the other.
-fn attention(ty: GgmlType, n_tokens: usize, n_layers: usize) {
+fn attention(ceilings: &mut Ceilings<'_>, ty: GgmlType, n_tokens: usize, n_layers: usize) {
     const POSITIONS: usize = 550;
     const N_HEADS: usize = 3;
     const N_KV_HEADS: usize = 3;
@@ -89,7 +99,8 @@ fn attention(ty: GgmlType, n_tokens: usize, n_layers: usize) {
     let mut results = vec![0.0; n_tokens * stride];
     let read = 2 * POSITIONS * row_bytes;
     let products = 2 * n_tokens * N_KV_HEADS * N_HEADS * DIM * POSITIONS;
-    report(&name, read, products, || {
+    let work = Work { bytes: read, of: bytes.len(), products, kind: Products::Floats };
+    report(ceilings, &name, &work, || {
         let layer = [(); 2].map(|()| layers.next().unwrap_or_default());
         for head in 0..N_KV_HEADS {
             let head_offset = head * row_bytes / N_KV_HEADS;
@@ -107,12 +118,13 @@ fn attention(ty: GgmlType, n_tokens: usize, n_layers: usize) {
 }
 
 /// Everything else: GB/s of its f32 input.
-fn vectors() {
+fn vectors(ceilings: &mut Ceilings<'_>) {
     const N: usize = 1536;
     let x: Vec<f32> = (0..N).map(|i| (i as f32 - 700.0) * 0.003).collect();
     let mut y = x.clone();
     let mut run = |name: &str, f: &mut dyn FnMut(&mut [f32])| {
-        report(name, 4 * N, 0, || {
+        let work = Work { bytes: 4 * N, of: 4 * N, products: 0, kind: Products::Floats };
+        report(ceilings, name, &work, || {
             y.copy_from_slice(&x);
             f(&mut y);
         });
@@ -139,24 +151,14 @@ fn vectors() {
     }
 }
 
-fn plain_read(bytes: &[u8]) {
-    for size in [SMALL, LARGE] {
-        let name = format!("read {} KB", size >> 10);
-        let mut pieces = bytes[..size].chunks_exact(SMALL).cycle();
-        report(&name, SMALL, 0, || {
-            let words: &[u64] = bytemuck::cast_slice(pieces.next().unwrap_or_default());
-            let sum = words.as_chunks::<8>().0.iter().fold([0_u64; 8], |mut sum, words| {
-                for i in 0..8 {
-                    sum[i] ^= words[i];
-                }
-                sum
-            });
-            core::hint::black_box(sum);
-        });
-    }
-}
-
-fn matmul(ty: GgmlType, bytes: &[u8], n_in: usize, n_tokens: usize, exact: bool) {
+fn matmul(
+    ceilings: &mut Ceilings<'_>,
+    ty: GgmlType,
+    bytes: &[u8],
+    n_in: usize,
+    n_tokens: usize,
+    exact: bool,
+) {
     let precision = if exact { "exact " } else { "" };
     let place = if bytes.len() > SMALL {
         format!(" memory, rows of {n_in}")
@@ -195,7 +197,16 @@ fn matmul(ty: GgmlType, bytes: &[u8], n_in: usize, n_tokens: usize, exact: bool)
     let n_rows = n_rows.min(SMALL / row_bytes);
     let mut data = vec![0.0; n_rows * n_tokens];
     let mut pieces = bytes.chunks_exact(n_rows * row_bytes).cycle();
-    report(&name, n_rows * row_bytes, n_rows * n_in * n_tokens, || {
+    let work = Work {
+        bytes: n_rows * row_bytes,
+        of: bytes.len(),
+        products: n_rows * n_in * n_tokens,
+        kind: match activations {
+            Activations::F32(_) => Products::Floats,
+            Activations::Q8(_) => Products::Bytes,
+        },
+    };
+    report(ceilings, &name, &work, || {
         let Some(bytes) = pieces.next() else { return };
         let w = Weights { ty, bytes, n_rows, n_in };
         let mut out = Out { data: &mut data, stride: n_rows, first_row: 0 };
@@ -225,29 +236,30 @@ fn tame_scales(ty: GgmlType, bytes: &mut [u8]) {
     }
 }
 
-/// The fastest twentieth of many runs, which nothing interrupted, as GB/s of weights and thousand million multiplications a second.
-fn report(name: &str, bytes: usize, products: usize, mut run: impl FnMut()) {
+/// What a line does in one run.
+struct Work {
+    /// Bytes that it reads.
+    bytes: usize,
+    /// How many it reads before it comes to the same ones again.
+    of: usize,
+    products: usize,
+    kind: Products,
+}
+
+/// GB/s and thousand million multiplications a second, each with its share of what there is at most.
+fn report(ceilings: &mut Ceilings<'_>, name: &str, work: &Work, mut run: impl FnMut()) {
     if !filter(name) {
         return;
     }
-    let begin = now_ms();
-    let mut times = Vec::new();
-    while times.len() < 50 || now_ms() - begin < 500.0 {
-        let start = now_ms();
-        let mut turns = 0.0;
-        let mut elapsed = 0.0;
-        // Clocks of browsers are coarse: a run lasts at least 0.2 ms.
-        while elapsed < 0.2 {
-            run();
-            turns += 1.0;
-            elapsed = now_ms() - start;
-        }
-        times.push(elapsed / turns);
+    let time = fastest_ms(&mut run);
+    let (read, multiplied) = (work.bytes as f64 / time / 1e6, work.products as f64 / time / 1e6);
+    let share = 100.0 * read / ceilings.read(work.of);
+    let mut line = format!("{name:34} {read:7.2} GB/s {share:4.0} %");
+    if work.products > 0 {
+        let share = 100.0 * multiplied / ceilings.peak(work.kind);
+        let _ = write!(line, " {multiplied:7.2} GMAC/s {share:4.0} %");
     }
-    times.sort_by(f64::total_cmp);
-    let time = times[times.len() / 20];
-    let (read, multiplied) = (bytes as f64 / time / 1e6, products as f64 / time / 1e6);
-    print(&format!("{name:34} {read:7.2} GB/s {multiplied:7.2} GMAC/s"));
+    print(&line);
 }
 
 fn random_bytes(n: usize) -> Vec<u8> {

@@ -2,8 +2,8 @@
 // (benches/kernels.rs). Without options natively, then SIMD128 and relaxed SIMD in Chromium. PART picks lines by name.
 import { parseArgs } from 'node:util';
 import { readFile } from 'node:fs/promises';
+import { compileBench } from './bench/compiled.mjs';
 import { withBrowser } from './browsers/index.mjs';
-import { cargoFor } from './build/wasm.mjs';
 import { run } from './command.mjs';
 import { serve } from './serve/server.mjs';
 
@@ -18,16 +18,8 @@ for (const build of values.build ?? ['native', 'simd', 'relaxed']) {
     await run('cargo', ['bench', '--quiet', '--bench', 'kernels', '--', ...parts]);
   } else {
     console.log(`${build} in ${values.browser}`);
-    await runInBrowser(await compile(build));
+    await runInBrowser(await compileBench('kernels', build));
   }
-}
-
-async function compile(build) {
-  const { cargo, args, env } = await cargoFor(build);
-  const options = ['bench', '--quiet', '--no-run', '--bench', 'kernels', '--message-format=json-render-diagnostics', ...args];
-  const messages = (await run(cargo, options, { captureStdout: true, env })).split('\n').filter(Boolean);
-  return messages.map((line) => JSON.parse(line)).find(({ executable, target }) => executable && target.name === 'kernels')
-    .executable;
 }
 
 async function runInBrowser(file) {
