@@ -253,10 +253,12 @@ const wordAt = (words: Int32Array, at: number): number => (words[at] ?? 0) >>> 0
 const offsetAt = (words: Int32Array, entry: number): number =>
   wordAt(words, entry + OFFSET_LOW) + wordAt(words, entry + OFFSET_HIGH) * 2 ** 32;
 
-/** Resolves when the word at `index` is not `value` any more. */
+/** Resolves when the word at `index` is not `value` any more. It is looked at now and then, should a wake-up ever be lost. */
 async function changed(words: Int32Array, index: number, value: number): Promise<void> {
-  const waiting = (Atomics as unknown as AsyncAtomics).waitAsync(words, index, value);
-  if (waiting.async) await waiting.value;
+  for (;;) {
+    const waiting = (Atomics as unknown as AsyncAtomics).waitAsync(words, index, value, LOOK_MS);
+    if (!waiting.async || (await waiting.value) !== 'timed-out') return;
+  }
 }
 
 /** What TypeScript's library of this year does not have; `capabilities.ts` asks for it. */
@@ -265,6 +267,7 @@ interface AsyncAtomics {
     words: Int32Array,
     index: number,
     value: number,
+    ms: number,
   ): { async: true; value: Promise<string> } | { async: false; value: string };
 }
 
@@ -289,6 +292,9 @@ const ENTRY_WORDS = 8;
 
 /** Longer than the pause between two reads of a pass. */
 const BLOCKED_MS = 20;
+
+/** Long enough to cost nothing, short enough for who waits. */
+const LOOK_MS = 1000;
 
 const N_ENTRIES = 64;
 const N_WORDS = HEAD_WORDS + N_ENTRIES * ENTRY_WORDS;

@@ -17,6 +17,8 @@ import { type ThreadedWasm, joinThreads, planningMemory, startThreads } from './
 let wasm: ThreadedWasm | undefined;
 /** What a reader reads. */
 let opening: Promise<Source> | undefined;
+/** Who asks it: nothing else here keeps these ports from being collected. */
+const served: MessagePort[] = [];
 
 employer.listen((message) => {
   // crew.ts says nothing else
@@ -66,6 +68,7 @@ async function read({ source: spec, planner, engine }: ToHelper & { role: 'read'
   });
   const files = await opening;
   const source: Source = files.rereads || files.readInto ? files : new Recorded(files);
+  served.push(planner, engine);
   serveCopies(source, planner);
   engine.onmessage = ({ data }: MessageEvent<ToReader>) => {
     if (data.kind === 'order') return source.willUse?.(data.files, data.offsets, data.lengths);

@@ -13,7 +13,8 @@ const [POSTED, DONE, FAILED, CANCELLED] = [1, 2, 3, 4];
 function served(source: Partial<Source>): {
   desk: PortDesk;
   memory: WebAssembly.Memory;
-  post: (entry: number, length: number) => void;
+  /** Asks for a read; `rings` after it. */
+  post: (entry: number, length: number, rings?: boolean) => void;
   state: (entry: number) => number;
   ended: () => Promise<void>;
   over: Promise<void>;
@@ -39,10 +40,10 @@ function served(source: Partial<Source>): {
   return {
     desk,
     memory,
-    post(entry, length) {
+    post(entry, length, rings = true) {
       words.set([POSTED, 0, 0, 0, length, PLACE, 0], at(entry));
       Atomics.add(words, BELL, 1);
-      Atomics.notify(words, BELL);
+      if (rings) Atomics.notify(words, BELL);
     },
     state: (entry) => Atomics.load(words, at(entry)),
     ended: () => desk.changed(Atomics.load(words, N_ENDED)),
@@ -96,6 +97,18 @@ test('a desk that is closed ends what was asked for, and later bytes do not touc
   give();
   await ended;
   assert.deepEqual([reader.state(0), sinks, byte(reader)], [CANCELLED, 1, 0]);
+});
+
+test('a ring that is lost delays a read and no more', async (t) => {
+  const reader = served({ read: (_file, _offset, _length, sink) => (sink(0, Uint8Array.of(7, 7, 7, 7)), Promise.resolve()) });
+  t.after(reader.close);
+  await new Promise((resolve) => setTimeout(resolve, 20)); // it waits
+  const ended = reader.ended();
+  reader.post(0, 4, false);
+  await ended;
+  assert.deepEqual([reader.state(0), byte(reader)], [DONE, 7]);
+  reader.desk.close();
+  await reader.over;
 });
 
 test('a reader at rest leaves the thread to others, and reads on when it is rung', async (t) => {
