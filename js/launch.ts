@@ -242,7 +242,7 @@ function isList(source: ModelSource): source is readonly ModelFile[] {
   return Array.isArray(source);
 }
 
-/** The worker says that it lives before it loads the wasm module; what it needs for that are some small files. */
+/** The worker says that it lives before it loads the wasm module; what it needs for that is one small file. */
 const SILENCE_MS = 60_000;
 /** A step of the engine takes some 20 ms; a worker that says nothing for so long is ended as it is. */
 const LET_GO_MS = 1000;

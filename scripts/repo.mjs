@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 export const root = fileURLToPath(new URL('..', import.meta.url));
 export const modelsDir = path.join(root, 'models');
 export const pkgDir = path.join(root, 'pkg');
+/** The package's modules one by one, of which the files of pkg/ are made. */
+export const modulesDir = path.join(root, 'target/js');
 export const siteDir = path.join(root, 'dist');
 export const toolsDir = path.join(root, '.tools');
 

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { modelsDir, pkgDir } from '../repo.mjs';
+import { modelsDir, modulesDir, pkgDir } from '../repo.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -24,8 +24,8 @@ performance.now = () => {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 };
-const { Measured } = await import(path.join(pkgDir, 'worker/measured.js'));
-const { FileSource } = await import(path.join(pkgDir, 'node/file-source.js'));
+const { Measured } = await import(path.join(modulesDir, 'worker/measured.js'));
+const { FileSource } = await import(path.join(modulesDir, 'node/file-source.js'));
 const host = {
   deviceBytes: undefined,
   progress() {},
@@ -39,7 +39,7 @@ for (const model of values.model) {
 
 async function compare(model, options) {
   // A module of its own: the memory of one that has run a model counts in the next plan.
-  const wasm = await import(`${path.join(pkgDir, 'wasm/simd/sluice.js')}?${model}-${options.memory}`);
+  const wasm = await import(`${path.join(modulesDir, 'wasm/simd/sluice.js')}?${model}-${options.memory}`);
   wasm.initSync({ module: readFileSync(path.join(pkgDir, 'wasm/simd/sluice_bg.wasm')) });
   const source = FileSource.open([path.resolve(modelsDir, model)]);
   const header = await wasm.inspect(host, source, options, new wasm.Call());

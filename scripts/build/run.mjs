@@ -1,4 +1,4 @@
-// `npm run build [-- --build NAME]…`: the package into pkg/ — wasm modules, then the TypeScript half, unbundled.
+// `npm run build [-- --build NAME]…`: the package into pkg/ — wasm modules, then the TypeScript half.
 import { parseArgs } from 'node:util';
 import { builds, published } from './builds.mjs';
 import { buildJs } from './js.mjs';

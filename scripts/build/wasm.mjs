@@ -1,9 +1,10 @@
-// One wasm build: cargo → wasm-bindgen → wasm-opt, into pkg/wasm/NAME/. Steps whose input has not changed are not repeated.
+// One wasm build: cargo → wasm-bindgen → wasm-opt, into pkg/wasm/NAME/; its glue goes among the modules that js.mjs bundles. Steps whose
+// input has not changed are not repeated.
 import { createHash } from 'node:crypto';
-import { appendFile, cp, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { run } from '../command.mjs';
-import { bin, pkgDir, root } from '../repo.mjs';
+import { bin, modulesDir, pkgDir, root } from '../repo.mjs';
 import { buildTargetDir, builds, optFeatures, published, rustflags } from './builds.mjs';
 import { WASM_TARGET, findBindgen, wasmToolchain } from './toolchain.mjs';
 
@@ -28,6 +29,9 @@ export async function cargoFor(name) {
   };
 }
 
+/** Where the glue of a build is: the modules find it as `wasm/NAME/sluice.js`. */
+export const glueDir = (name) => path.join(modulesDir, 'wasm', name);
+
 /** Builds one module and its glue; says in a line what came out. */
 export async function buildWasm(name) {
   const started = performance.now();
@@ -44,7 +48,9 @@ export async function buildWasm(name) {
     .digest('hex');
   const finished = path.join(outDir, 'sluice_bg.wasm');
   const current = await readFile(stampFile, 'utf8').catch(() => '');
-  if (current !== `${stamp} ${outDir}` || !(await stat(finished).catch(() => null))) {
+  const files = [finished, path.join(glueDir(name), 'sluice.js')];
+  const there = (await Promise.all(files.map((file) => stat(file).catch(() => null)))).every(Boolean);
+  if (current !== `${stamp} ${outDir}` || !there) {
     await rm(stampFile, { force: true });
     await packageWasm(name, wasm, outDir, version);
     await writeFile(stampFile, `${stamp} ${outDir}`);
@@ -54,15 +60,13 @@ export async function buildWasm(name) {
 }
 
 /**
- * Where only some of the modules were built, the glue of one of them stands in for the others', without which the worker does not
- * compile: their wasm is missing, and opening a model with them fails.
+ * Where only some of the modules were built, the glue of one of them stands in for the others', without which the workers are not
+ * bundled: their wasm is missing, and opening a model with them fails.
  */
 export async function standIn(names) {
-  const folder = path.join(pkgDir, 'wasm');
   for (const name of published) {
-    if (await stat(path.join(folder, name, 'sluice.js')).catch(() => null)) continue;
-    await cp(path.join(folder, names[0]), path.join(folder, name), { recursive: true });
-    await rm(path.join(folder, name, 'sluice_bg.wasm'), { force: true });
+    if (await stat(glueDir(name)).catch(() => null)) continue;
+    await cp(glueDir(names[0]), glueDir(name), { recursive: true });
     console.log(`build: ${name}: not built; the glue of ${names[0]} stands in for its own`);
   }
 }
@@ -70,25 +74,27 @@ export async function standIn(names) {
 async function packageWasm(name, wasm, outDir, version) {
   const bindgen = await findBindgen('wasm-bindgen', version);
   if (!bindgen) throw new Error(`wasm-bindgen ${version} is not here: run \`npm run setup\``);
-  await rm(outDir, { recursive: true, force: true });
-  await mkdir(outDir, { recursive: true });
-  await run(bindgen, ['--target', 'web', '--out-dir', outDir, '--out-name', 'sluice', wasm]);
-  if (builds[name].threads) await sayMemoryPages(outDir);
-  const plain = path.join(outDir, 'sluice_bg.wasm');
-  const optimised = `${plain}.part`;
-  await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), ...OPTIMISE, ...optFeatures(name), plain, '-o', optimised]);
-  await rename(optimised, plain);
+  for (const folder of [outDir, glueDir(name)]) {
+    await rm(folder, { recursive: true, force: true });
+    await mkdir(folder, { recursive: true });
+  }
+  await run(bindgen, ['--target', 'web', '--out-dir', glueDir(name), '--out-name', 'sluice', wasm]);
+  if (builds[name].threads) await sayMemoryPages(glueDir(name));
+  const plain = path.join(glueDir(name), 'sluice_bg.wasm');
+  const finished = path.join(outDir, 'sluice_bg.wasm');
+  await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), ...OPTIMISE, ...optFeatures(name), plain, '-o', finished]);
+  await rm(plain);
 }
 
 // A shared memory is made by whoever starts the module, with at least as many pages as the module asks for. Only the module and the
 // memory that the glue would make by itself know how many.
-async function sayMemoryPages(outDir) {
-  const glue = path.join(outDir, 'sluice.js');
+async function sayMemoryPages(folder) {
+  const glue = path.join(folder, 'sluice.js');
   const found = /new WebAssembly\.Memory\(\{initial:(\d+),maximum:\d+,shared:true\}\)/.exec(await readFile(glue, 'utf8'));
   if (!found) throw new Error('the glue of wasm-bindgen makes no shared memory: has its text changed?');
   await appendFile(glue, `\nexport const memoryPages = ${found[1]};\n`);
   const comment = '/** Pages of 64 KiB that the module asks for. */';
-  await appendFile(path.join(outDir, 'sluice.d.ts'), `\n${comment}\nexport const memoryPages: number;\n`);
+  await appendFile(path.join(folder, 'sluice.d.ts'), `\n${comment}\nexport const memoryPages: number;\n`);
 }
 
 // A function with one caller stays on its own unless it is small. Else all kernels end up in their dispatcher, and V8 takes 40 MB to

@@ -1,5 +1,5 @@
-// `npm run size`: what a visitor downloads, raw and compressed as servers send it: each wasm module with its glue, and the package's own
-// JavaScript. Fails where a number is over its budget in scripts/budgets.json.
+// `npm run size`: what a visitor downloads, raw and compressed as servers send it: each wasm module, and the package's JavaScript, in which
+// their glue is. Fails where a number is over its budget in scripts/budgets.json.
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -13,10 +13,9 @@ export async function size() {
   const js = total(await Promise.all((await ownFiles()).map(measure)));
   const rows = [['JavaScript', js, download.js]];
   for (const name of published) {
-    const glue = await measure(path.join(pkgDir, 'wasm', name, 'sluice.js'));
     const wasm = await measure(path.join(pkgDir, 'wasm', name, 'sluice_bg.wasm'));
-    rows.push([name, total([glue, wasm]), download[name]]);
-    rows.push([`${name} + JavaScript`, total([js, glue, wasm]), download.picked]);
+    rows.push([name, wasm, download[name]]);
+    rows.push([`${name} + JavaScript`, total([js, wasm]), download.picked]);
   }
   let failed = 0;
   console.log(row('', 'raw', 'gzip', 'brotli', 'brotli at most'));
@@ -28,10 +27,10 @@ export async function size() {
   return { passed: rows.length - failed, failed };
 }
 
-/** The modules that tsc wrote; source maps, types and what only Node loads are not for visitors. */
+/** The package's scripts; what only Node loads is not for visitors. */
 async function ownFiles() {
   const entries = await readdir(pkgDir, { recursive: true });
-  const own = entries.filter((name) => name.endsWith('.js') && !name.startsWith('wasm') && !name.startsWith('node'));
+  const own = entries.filter((name) => name.endsWith('.js') && !name.startsWith('node'));
   return own.map((name) => path.join(pkgDir, name));
 }
 

@@ -2,7 +2,7 @@
 import { appendFile } from 'node:fs/promises';
 import path from 'node:path';
 import express from 'express';
-import { pkgDir } from '../repo.mjs';
+import { modulesDir, pkgDir } from '../repo.mjs';
 import { serve } from './server.mjs';
 
 const PAGE = `<!doctype html>
@@ -17,7 +17,7 @@ const PAGE = `<!doctype html>
 `;
 
 /**
- * Serves the page at `/`, the package at `/pkg`, and files: `addFile(path)` gives the URL of one. What the page posts to
+ * Serves the page at `/`, the package at `/pkg`, the modules it is made of at `/modules`, and files: `addFile(path)` gives the URL of one. What the page posts to
  * `/out` is appended to the file `out`. `routes(app)` adds handlers before these.
  */
 export async function serveBarePage({ out, routes = () => {}, ...rest } = {}) {
@@ -37,7 +37,7 @@ export async function serveBarePage({ out, routes = () => {}, ...rest } = {}) {
       });
     }
   };
-  const server = await serve({ mounts: { '/pkg': pkgDir }, routes: addRoutes, ...rest });
+  const server = await serve({ mounts: { '/pkg': pkgDir, '/modules': modulesDir }, routes: addRoutes, ...rest });
   return {
     ...server,
     addFile: (file) => `${server.origin}/files/${files.push(path.resolve(file)) - 1}/${encodeURIComponent(path.basename(file))}`,

@@ -156,8 +156,8 @@ for (const name of ['chromium', 'firefox']) {
 
 // Runs in the page: `work` in a module worker, for which the page starts others.
 async function read(work, ...values) {
-  const { welcome } = await import('/pkg/workers.js');
-  const script = `import '${location.origin}/pkg/worker/hired.js';
+  const { welcome } = await import('/modules/workers.js');
+  const script = `import '${location.origin}/modules/worker/hired.js';
     const work = ${work}; onmessage = async ({ data }) => Array.isArray(data) && postMessage(await work(...data));`;
   const worker = new Worker(URL.createObjectURL(new Blob([script], { type: 'text/javascript' })), { type: 'module' });
   const served = welcome(worker, undefined, null, () => undefined);
@@ -174,8 +174,8 @@ async function read(work, ...values) {
 
 // Runs in the worker: reads the whole file in pieces, as an engine does.
 async function inWorker(origin, { url, key }, store, size) {
-  const { StoredSource } = await import(`${origin}/pkg/worker/stored-source.js`);
-  const { RangeSource } = await import(`${origin}/pkg/worker/range-source.js`);
+  const { StoredSource } = await import(`${origin}/modules/worker/stored-source.js`);
+  const { RangeSource } = await import(`${origin}/modules/worker/range-source.js`);
   const request = { headers: { 'x-key': key }, credentials: null, backoffMs: 5, stallMs: 700, onDownload: () => undefined };
   let source;
   try {

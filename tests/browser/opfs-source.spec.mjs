@@ -60,7 +60,7 @@ for (const name of ['chromium', 'firefox']) {
 
 // Runs in the page: `work` in a module worker.
 async function startWorker(work, ...values) {
-  const module = `${location.origin}/pkg/worker/opfs-source.js`;
+  const module = `${location.origin}/modules/worker/opfs-source.js`;
   const script = `(${work})(${JSON.stringify(module)}, ...${JSON.stringify(values)}).then(
     (found) => postMessage(found), (error) => postMessage({ failed: String(error.stack ?? error) }));`;
   const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));

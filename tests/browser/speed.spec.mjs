@@ -120,8 +120,8 @@ async function timeKernel(build, url, format) {
   return { loop, decode, prefill };
 
   async function readHeader() {
-    const wasm = await import(`/pkg/wasm/${build}/sluice.js`);
-    await (globalThis[build] ??= wasm.default());
+    const wasm = await import(`/modules/wasm/${build}/sluice.js`);
+    await (globalThis[build] ??= wasm.default({ module_or_path: `/pkg/wasm/${build}/sluice_bg.wasm` }));
     const file = new Uint8Array(await (await fetch(url)).arrayBuffer());
     const source = {
       fileCount: 1,

@@ -135,18 +135,27 @@ it('a page that is not isolated has one thread, and says why', async () => {
   }
 });
 
-// The package once more, with compute workers that break down after a while, as one does whose code traps.
+// The package once more, with compute workers that break down after a while, as one does whose code traps: they join with a module that
+// is compiled already.
 function brokenHelper(app) {
-  app.get('/broken/pkg/worker/helper.js', async (_, response) => {
-    const code = await readFile(path.join(pkgDir, 'worker/helper.js'), 'utf8');
-    const broken = code.replace(
-      /wasm\.serveTeam\(number\)/,
-      "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500), (() => { throw new WebAssembly.RuntimeError('unreachable'); })()",
-    );
-    assert.notEqual(broken, code);
-    response.type('js').send(broken);
+  app.get('/broken/pkg/worker/helper.js', (_, response) => {
+    response.type('js').send(`import '/pkg/worker/helper.js'; (${breakDown})();`);
   });
   app.get('/broken/pkg/*file', (request, response) => response.sendFile(path.join(pkgDir, ...request.params.file)));
+}
+
+// Runs in the worker, before it is told anything.
+function breakDown() {
+  const instantiate = WebAssembly.instantiate;
+  const serveTeam = () => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1500);
+    throw new WebAssembly.RuntimeError('unreachable');
+  };
+  WebAssembly.instantiate = async (module, imports) => {
+    const instance = await instantiate(module, imports);
+    if (!(module instanceof WebAssembly.Module)) return instance;
+    return { module, instance: { exports: { ...instance.exports, serveTeam } } };
+  };
 }
 
 // In the page: an answer, two that are aborted, and the first one again; the engine stays open.

@@ -16,10 +16,10 @@ import type {
   Stats,
   TemplateOptions,
 } from '../../js/options.js';
-import type * as Module from '../../pkg/wasm/simd/sluice.js';
+import type * as Module from '../../target/js/wasm/simd/sluice.js';
 import { BlobSource } from '../../js/worker/blob-source.js';
 
-const wasm = (await import(pathToFileURL(path.resolve('pkg/wasm/simd/sluice.js')).href)) as typeof Module;
+const wasm = (await import(pathToFileURL(path.resolve('target/js/wasm/simd/sluice.js')).href)) as typeof Module;
 wasm.initSync({ module: readFileSync('pkg/wasm/simd/sluice_bg.wasm') });
 
 const fixture = (name: string): Buffer<ArrayBuffer> => readFileSync(`tests/fixtures/${name}`);
