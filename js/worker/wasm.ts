@@ -15,9 +15,10 @@ import { platform } from './platform.js';
 /** The exports of a module that all builds have. */
 export type Wasm = Omit<typeof simd, 'default' | 'initSync'>;
 
-/** The exports of a module with threads: those of all builds, and these, which are declared in `src/bindings/threads.rs`. */
+/** The exports of a module with threads: those of all builds, two that `scripts/build/wasm.mjs` adds, and those of `src/bindings/threads.rs`. */
 export interface ThreadedWasm extends Wasm {
   readonly memoryPages: number;
+  compiledModule(): WebAssembly.Module;
   plan(host: Host, source: Source, options: EngineOptions, call: simd.Call): Promise<Planned>;
   openByDesk(host: Host, desk: Desk, options: EngineOptions, call: simd.Call, baseBytes: number): Promise<simd.Session>;
   leadTeam(nThreads: number, nCores: number): number;
@@ -26,15 +27,12 @@ export interface ThreadedWasm extends Wasm {
   endTeam(): void;
 }
 
-/** What starts a module with threads. Without a module it fetches its own file; afterwards it has the compiled module. */
-interface StartThreads {
-  (options: {
-    module_or_path?: URL | WebAssembly.Module;
-    memory: WebAssembly.Memory;
-    thread_stack_size?: number;
-  }): Promise<unknown>;
-  readonly __wbindgen_wasm_module: WebAssembly.Module;
-}
+/** What starts a module with threads. Without a module it fetches its own file. */
+type StartThreads = (options: {
+  module_or_path?: URL | WebAssembly.Module;
+  memory: WebAssembly.Memory;
+  thread_stack_size?: number;
+}) => Promise<unknown>;
 
 /** Fetches, compiles and starts `build`; `folder` holds the builds where they are not beside this file. */
 export async function startWasm(build: BuildName, folder: string | null): Promise<Wasm> {
@@ -52,7 +50,7 @@ export async function startThreads(
 ): Promise<{ wasm: ThreadedWasm; module: WebAssembly.Module }> {
   const [start, exports] = threaded(build);
   await reported(build, async () => start({ ...(await moduleIn(build, folder)), memory }));
-  return { wasm: exports, module: start.__wbindgen_wasm_module };
+  return { wasm: exports, module: exports.compiledModule() };
 }
 
 /** Starts a compiled build with threads on a memory that other workers may share. */

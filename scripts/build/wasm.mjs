@@ -79,22 +79,29 @@ async function packageWasm(name, wasm, outDir, version) {
     await mkdir(folder, { recursive: true });
   }
   await run(bindgen, ['--target', 'web', '--out-dir', glueDir(name), '--out-name', 'sluice', wasm]);
-  if (builds[name].threads) await sayMemoryPages(glueDir(name));
+  if (builds[name].threads) await tellMore(glueDir(name));
   const plain = path.join(glueDir(name), 'sluice_bg.wasm');
   const finished = path.join(outDir, 'sluice_bg.wasm');
   await run(process.execPath, [bin('binaryen', 'bin/wasm-opt'), ...OPTIMISE, ...optFeatures(name), plain, '-o', finished]);
   await rm(plain);
 }
 
-// A shared memory is made by whoever starts the module, with at least as many pages as the module asks for. Only the module and the
-// memory that the glue would make by itself know how many.
-async function sayMemoryPages(folder) {
+// A shared memory is made by whoever starts the module, with at least as many pages as the module asks for; only the module and the
+// memory that the glue would make by itself know how many. The workers that join it are given the compiled module, which the glue keeps to itself.
+async function tellMore(folder) {
   const glue = path.join(folder, 'sluice.js');
-  const found = /new WebAssembly\.Memory\(\{initial:(\d+),maximum:\d+,shared:true\}\)/.exec(await readFile(glue, 'utf8'));
+  const text = await readFile(glue, 'utf8');
+  const found = /new WebAssembly\.Memory\(\{initial:(\d+),maximum:\d+,shared:true\}\)/.exec(text);
   if (!found) throw new Error('the glue of wasm-bindgen makes no shared memory: has its text changed?');
-  await appendFile(glue, `\nexport const memoryPages = ${found[1]};\n`);
-  const comment = '/** Pages of 64 KiB that the module asks for. */';
-  await appendFile(path.join(folder, 'sluice.d.ts'), `\n${comment}\nexport const memoryPages: number;\n`);
+  if (!/^ +wasmModule = module;$/m.test(text)) throw new Error('the glue of wasm-bindgen keeps no module: has its text changed?');
+  await appendFile(glue, `\nexport const memoryPages = ${found[1]};\nexport const compiledModule = () => wasmModule;\n`);
+  const types = [
+    '/** Pages of 64 KiB that the module asks for. */',
+    'export const memoryPages: number;',
+    '/** The module, once it has been started. */',
+    'export const compiledModule: () => WebAssembly.Module;',
+  ];
+  await appendFile(path.join(folder, 'sluice.d.ts'), `\n${types.join('\n')}\n`);
 }
 
 // A function with one caller stays on its own unless it is small. Else all kernels end up in their dispatcher, and V8 takes 40 MB to

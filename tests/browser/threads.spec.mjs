@@ -22,6 +22,7 @@ const WORKERS = { chromium: /^DedicatedWorker/, firefox: /^DOM Worker/, webkit: 
 for (const name of browserNames) {
   describe(`threads in ${name}`, { timeout: 10 * DEADLINE_MS }, () => {
     const build = `${kernels[name]}-threads`;
+    const modules = []; // that were asked for
     let server, browser, page, source, idle;
     const nWorkers = () => countWorkers(browser.pid, WORKERS[name]);
     const pick = async () => {
@@ -33,7 +34,11 @@ for (const name of browserNames) {
     const run = (job) => runJob(page, { urls: [server.addFile(tiny)], generate: ids, ...job }, DEADLINE_MS);
 
     before(async () => {
-      server = await serveBarePage({ routes: brokenHelper });
+      const routes = (app) => {
+        app.use('/pkg/wasm', (request, response, next) => next(void modules.push(request.path)));
+        brokenHelper(app);
+      };
+      server = await serveBarePage({ routes });
       browser = await launch(name, { sharedMemory: true });
       page = await browser.newPage();
       await page.goto(`${server.origin}/`);
@@ -64,6 +69,14 @@ for (const name of browserNames) {
       const { error } = await run({ open: { threads: 0 } });
       assert.equal(error?.code, 'invalid_option');
       assert.equal(error.details.key, 'threads');
+    });
+
+    it('all workers of an engine compute with one compiled module', async () => {
+      modules.length = 0;
+      const { error, stats } = await run({ open: { build, threads: 3 } });
+      assert.equal(error, undefined);
+      assert.equal(stats.threads, 3);
+      assert.deepEqual(modules, [`/${build}/sluice_bg.wasm`]);
     });
 
     it('answers can be aborted while weights stream, the engine works on, and close ends all workers', async () => {
