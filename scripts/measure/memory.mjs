@@ -56,8 +56,7 @@ export async function measureMemory({
       const diskBytes = (await treeDiskBytes(running.pid)) - disk;
       const samples = await sampling.stop();
       const held = await atEnd?.(running.pid);
-      if (found.error !== undefined)
-        throw new Error([found.error.message, held].filter(Boolean).join('; '));
+      if (found.error !== undefined) throw new Error([found.error.message, held].filter(Boolean).join('; '));
       return { held, blank, diskBytes, ...found, over: overBlank(samples, blank, found.stats) };
     });
   } finally {
