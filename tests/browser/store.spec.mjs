@@ -242,20 +242,25 @@ for (const name of ['chromium', 'firefox']) {
   });
 }
 
-describe('without a store, in webkit', { timeout: 4 * DEADLINE_MS }, () => {
-  it('a model runs resident, and is refused in a sentence that says what to do', async () => {
-    const server = await serveFaulty();
-    const browser = await launch('webkit');
-    try {
-      const page = await browser.newPage();
-      await page.goto(`${server.origin}/`);
-      await assertResident(page, server, job, /no storage for files/, DEADLINE_MS);
-    } finally {
-      await browser.close();
-      await server.close();
-    }
+for (const [where, name, options] of [
+  ['in webkit', 'webkit', {}],
+  ['in a private window of firefox', 'firefox', { preferences: { 'browser.privatebrowsing.autostart': true } }],
+]) {
+  describe(`without a store, ${where}`, { timeout: 4 * DEADLINE_MS }, () => {
+    it('a model runs resident, and is refused in a sentence that says what to do', async () => {
+      const server = await serveFaulty();
+      const browser = await launch(name, options);
+      try {
+        const page = await browser.newPage();
+        await page.goto(`${server.origin}/`);
+        await assertResident(page, server, job, /no storage for files/, DEADLINE_MS);
+      } finally {
+        await browser.close();
+        await server.close();
+      }
+    });
   });
-});
+}
 
 async function filesOfSize(folder, size) {
   const found = [];
