@@ -12,7 +12,11 @@ export class Checksum {
   /** Takes the next piece. */
   update(bytes: Uint8Array): void {
     const words = new Int32Array(bytes.buffer, bytes.byteOffset, (bytes.byteLength >> 4) << 2);
-    let [a, b, c, d] = [this.#a, this.#b, this.#c, this.#d];
+    // One by one: of numbers out of an array V8 does not know that they are whole, and is three times as slow.
+    let a = this.#a;
+    let b = this.#b;
+    let c = this.#c;
+    let d = this.#d;
     for (let i = 0; i < words.length; i += 4) {
       a = (a + Math.imul(words[i] as number, P2)) | 0; // i is below length
       a = Math.imul((a << 13) | (a >>> 19), P1);
