@@ -123,14 +123,15 @@ impl Engine {
         self.vectors.read_due(layer, &mut self.model, host).await
     }
 
-    /// Tells how far the pass is.
+    /// Tells how far the pass is. A token's rows of a tensor that is also the head are read beside those that the plan counts.
     fn tell(&self, layer: usize, loaded_bytes: u64, host: &dyn Host) {
         let n_layer = self.model.hparams().n_layer;
+        let total_bytes = self.plan.weight_bytes;
         let layer = u32::try_from(layer).unwrap_or(u32::MAX).checked_sub(1);
         host.progress(&Progress {
             stage: Stage::Pass,
-            loaded_bytes,
-            total_bytes: self.plan.weight_bytes,
+            loaded_bytes: loaded_bytes.min(total_bytes),
+            total_bytes,
             layer: layer.filter(|l| *l < n_layer),
             n_layer,
         });

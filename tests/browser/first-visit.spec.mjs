@@ -67,7 +67,9 @@ function assertPass(told, fewest) {
   const passes = told.filter(({ stage }) => stage === 'pass');
   const layers = new Set(passes.map(({ layer }) => layer).filter((layer) => layer !== null));
   assert.ok(layers.size >= fewest, `layers ${[...layers]}`);
-  for (const { layers: n, loadedBytes, totalBytes } of passes) assert.ok(n === LAYERS && loadedBytes <= totalBytes);
+  for (const { layers: n, loadedBytes, totalBytes } of passes) {
+    assert.ok(n === LAYERS && loadedBytes <= totalBytes, `${n} layers, ${loadedBytes} of ${totalBytes} bytes`);
+  }
   const sweeps = passes.filter(({ loadedBytes }, i) => i > 0 && loadedBytes < passes[i - 1].loadedBytes).length;
   assert.ok(sweeps < passes.length / 2, `${passes.length} events of ${sweeps + 1} passes`);
   assert.ok(passes.some(({ bytesPerSecond, secondsLeft }) => bytesPerSecond > 0 && secondsLeft !== null));
