@@ -34,7 +34,7 @@ async function states(page, shoot, theme) {
   const down = (id) => me.evaluate((id) => document.getElementById(id).scrollIntoView({ block: 'start' }), id);
   server.traffic.bytesPerSecond = undefined;
   await me.visit(server.url);
-  await me.evaluate(setTheme, theme);
+  await me.theme(theme);
   await me.set({ temperature: '0', maxTokens: '160' });
   await shoot('1-welcome');
   await me.begin();
@@ -74,10 +74,4 @@ async function states(page, shoot, theme) {
   await shoot('10-failure');
   await me.pick(smollm2);
   await shoot('11-picked');
-}
-
-function setTheme(theme) {
-  const select = document.getElementById('theme');
-  select.value = theme;
-  select.dispatchEvent(new Event('change'));
 }

@@ -2,7 +2,7 @@
 
 import 'uplot/dist/uPlot.min.css';
 import uPlot from 'uplot';
-import { make, setText } from './dom.js';
+import { colourOf, make, setText } from './dom.js';
 import type { Samples } from './samples.js';
 
 type Column = Exclude<{ [K in keyof Samples]: Samples[K] extends number[] ? K : never }[keyof Samples], 'time'>;
@@ -23,15 +23,13 @@ export class Charts {
   refresh(): void {
     for (const { chart } of this.#charts.splice(0)) chart.destroy();
     this.#place.replaceChildren();
-    const style = getComputedStyle(this.#place);
-    const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim();
     const width = this.#place.clientWidth;
     if (width === 0) return;
     for (const spec of CHARTS) {
       const says = make('figcaption');
       const figure = make('figure', {}, says);
       this.#place.append(figure);
-      const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
+      const axis = { stroke: colourOf('soft'), grid: { stroke: colourOf('line'), width: 1 }, ticks: { show: false } };
       const chart = new uPlot(
         {
           width,
@@ -47,7 +45,7 @@ export class Charts {
           series: [
             {},
             ...spec.columns.map(([, tint], index) => ({
-              stroke: colour(tint),
+              stroke: colourOf(tint),
               width: 1.5,
               points: { show: false },
               ...(index > 0 ? { dash: [5, 4] } : {}),

@@ -44,3 +44,13 @@ export function showFigures(list: HTMLElement, figures: readonly (readonly [name
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
+
+/** A colour of the style sheet as the page has it now; the custom property alone says what it is in both themes. */
+export function colourOf(name: string): string {
+  const probe = make('span');
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}

@@ -1,6 +1,7 @@
 /** The model as a picture: every tensor, which rows stay in memory, and at one moment of a pass the rows in slots and the ones being computed. */
 
 import type { Layout, SlotPicture, Snapshot } from 'sluice-llm';
+import { colourOf } from './dom.js';
 import { type Cell, flowLayout, rowsOf } from './flow-layout.js';
 
 /** Draws on one canvas. */
@@ -14,12 +15,11 @@ export class FlowPicture {
   #cells: Cell[] = [];
   /** What was drawn over it. */
   readonly #marks: Omit<Cell, 'tensor'>[] = [];
-  #colours: Record<Colour, string>;
+  #colours = colours();
 
   constructor(canvas: HTMLCanvasElement) {
     this.#canvas = canvas;
     this.#context = canvas.getContext('2d');
-    this.#colours = coloursOf(canvas);
   }
 
   /** Another model, another width or other colours. */
@@ -38,7 +38,7 @@ export class FlowPicture {
     const height = PICTURE_HEIGHT + (layout.slots > 0 ? RING_HEIGHT : 0);
     this.#canvas.style.height = `${height}px`;
     for (const canvas of [this.#canvas, this.#still]) Object.assign(canvas, { width: width * scale, height: height * scale });
-    this.#colours = coloursOf(this.#canvas);
+    this.#colours = colours();
     this.#cells = flowLayout(layout.tensors, this.#layers, width, PICTURE_HEIGHT);
     const still = this.#still.getContext('2d');
     if (still === null) return;
@@ -73,13 +73,13 @@ export class FlowPicture {
       if (cell !== undefined) mark(rowsOf(cell, layout.tensors[cell.tensor]?.rows ?? 0, firstRow, nRows), colour);
     };
     for (const slot of snapshot.slots) {
-      if (slot.state !== 'free') rows(slot.tensor, slot.firstRow, slot.nRows, colourOf(slot.state));
+      if (slot.state !== 'free') rows(slot.tensor, slot.firstRow, slot.nRows, tintOf(slot.state));
     }
     rows(snapshot.tensor, snapshot.firstRow, snapshot.nRows, 'computing');
     for (const [index, slot] of snapshot.slots.entries()) {
       const share = layout.slotBytes > 0 ? Math.min(1, slot.bytes / layout.slotBytes) : 0;
       const box = this.#box(index, snapshot.slots.length);
-      if (slot.state !== 'free') mark({ ...box, width: box.width * share }, colourOf(slot.state));
+      if (slot.state !== 'free') mark({ ...box, width: box.width * share }, tintOf(slot.state));
     }
   }
 
@@ -104,7 +104,7 @@ export class FlowPicture {
 
 type Colour = (typeof COLOURS)[number];
 
-function colourOf(state: Exclude<SlotPicture['state'], 'free'>): Colour {
+function tintOf(state: Exclude<SlotPicture['state'], 'free'>): Colour {
   switch (state) {
     case 'reading':
     case 'draining':
@@ -124,9 +124,8 @@ function fill(context: CanvasRenderingContext2D, { x, y, width, height }: Omit<C
   context.fillRect(x, y, width, Math.max(1, height));
 }
 
-function coloursOf(element: Element): Record<Colour, string> {
-  const style = getComputedStyle(element);
-  return Object.fromEntries(COLOURS.map((name) => [name, style.getPropertyValue(`--${name}`).trim()])) as Record<Colour, string>;
+function colours(): Record<Colour, string> {
+  return Object.fromEntries(COLOURS.map((name) => [name, colourOf(name)])) as Record<Colour, string>;
 }
 
 const COLOURS = ['kept', 'streamed', 'reading', 'ready', 'computing', 'bad'] as const;

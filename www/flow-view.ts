@@ -61,12 +61,14 @@ function isWatched(): boolean {
 function follow(engine: Engine | undefined): void {
   unwatch?.();
   unwatch = undefined;
+  const wasHidden = place.hidden;
   byId('pictures', HTMLElement).hidden = place.hidden = engine === undefined || !on.checked;
   byId('flow-empty', HTMLElement).hidden = engine !== undefined || !on.checked;
   if (engine !== shown) {
     shown = engine;
     if (engine !== undefined) describe(engine);
   }
+  if (wasHidden && !place.hidden) refreshFlow(); // what is hidden has no width to be drawn in
   if (engine === undefined || !isWatched()) return;
   unwatch = engine.watch((snapshot) => show(engine, snapshot), { framesPerSecond: FRAMES_PER_SECOND });
   void loadCharts();

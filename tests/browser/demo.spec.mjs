@@ -46,6 +46,22 @@ for (const name of browserNames) {
       assert.ok(shown.memoryBytes <= shown.budgetBytes);
     });
 
+    it('draws the model in the colours of its legend, light and dark', async () => {
+      await me.press('#views [data-to=flow]'); // a narrow window shows one part of the page
+      await me.evaluate(lookAtPicture);
+      const pages = {};
+      for (const theme of ['auto', 'dark', 'light']) {
+        await me.theme(theme);
+        const { picture, legend, page } = await me.waitFor(coloursSeen);
+        assert.equal(picture, legend, theme);
+        pages[theme] = page;
+      }
+      assert.notEqual(pages.dark, pages.light);
+      assert.equal(pages.auto, pages[await me.evaluate(systemTheme)]);
+      await me.theme('auto');
+      await me.press('#views [data-to=chat]');
+    });
+
     it('shows the answer as it comes, stops when told to, answers again, and lets a question be edited', async () => {
       await me.set({ maxTokens: '200' });
       await me.evaluate(countPieces);
@@ -67,19 +83,69 @@ for (const name of browserNames) {
       assert.equal(await me.evaluate(() => document.querySelectorAll('#turns > li').length), 4);
     });
 
+    it('is stopped by its button too, and the keyboard is where the next question is written', async () => {
+      await me.set({ maxTokens: '200' });
+      await me.ask('Tell me a long story about a mountain.');
+      await me.waitFor(() => [...document.querySelectorAll('.answer .body')].at(-1).textContent.length > 20);
+      await me.press('#stop');
+      await me.answered();
+      assert.equal(await me.text('status'), 'Stopped.');
+      assert.equal(await me.evaluate(() => document.activeElement.id), 'question');
+    });
+
+    it('asks with the system prompt and the settings of the dialog', async () => {
+      await me.evaluate(watchChat);
+      await me.press('#settings-open');
+      await me.set({ system: 'Answer in one word.', temperature: '0.5', topK: '7', seed: '5', maxTokens: '4' });
+      await me.press('#settings-form [value=done]');
+      await me.ask(QUESTION);
+      await me.answered();
+      const { messages, options } = await me.evaluate(() => window.asked);
+      assert.deepEqual(messages[0], { role: 'system', content: 'Answer in one word.' });
+      assert.deepEqual(messages.at(-1), { role: 'user', content: QUESTION });
+      const { temperature, topK, seed, maxTokens } = options;
+      assert.deepEqual({ temperature, topK, seed, maxTokens }, { temperature: 0.5, topK: 7, seed: 5, maxTokens: 4 });
+      await me.press('#settings-reset');
+      await me.set({ temperature: '0' });
+    });
+
     if (hasStore) {
+      it('says what is stored and how much room there is', async () => {
+        await me.waitFor(() => /98\.4 MB, complete/.test(document.getElementById('stored').textContent));
+        assert.match(await me.text('room'), /^\d+(\.\d+)? MB of \d+(\.\d+)? [MG]B in use/);
+      });
+
+      it('shows what a place of the dial keeps and streams while it is moved, and nothing reopens', async () => {
+        assert.equal((await me.figures('plan'))['Streams for each token'], 'nothing');
+        await me.evaluate(() => {
+          window.engineBefore = window.sluice.engine;
+        });
+        let last = 0;
+        for (const place of [170, 150, 120]) {
+          await me.turn(place);
+          const streams = await me.waitFor(streamedSince, last);
+          assert.ok(streams > last, `${streams} MB at ${place}`);
+          last = streams;
+        }
+        assert.equal(await me.evaluate(() => window.sluice.engine === window.engineBefore), true);
+      });
+
       it('runs on in the least memory when the dial is moved there, and the conversation stays', async () => {
         const before = await me.evaluate(() => window.sluice.engine.stats.memoryBytes);
+        const turns = await me.evaluate(() => document.querySelectorAll('#turns > li').length);
         await me.dial(0);
         assert.match((await me.figures('plan'))['Streams for each token'], /MB/);
         await me.set({ maxTokens: '96' }); // long enough for many pictures on any machine
         await me.evaluate(watchFlow);
         await me.ask('Tell me a long story about Italy.');
         assert.ok((await me.answered()).length > 0);
-        const { moments, charts } = await me.evaluate(() => window.flow);
+        const { moments, charts, colours } = await me.evaluate(flowSeen);
         assert.ok(moments.filter((moment) => /layer \d+ of 30/.test(moment)).length > 0, moments.join('; '));
         assert.equal(charts, 4);
-        assert.equal(await me.evaluate(() => document.querySelectorAll('#turns > li').length), 6);
+        assert.ok(colours.includes('kept') || colours.includes('streamed'), 'the model is drawn');
+        assert.ok(colours.includes('computing'), 'what is computed is drawn');
+        assert.ok(colours.includes('reading') || colours.includes('ready'), 'what is in slots is drawn');
+        assert.equal(await me.evaluate(() => document.querySelectorAll('#turns > li').length), turns + 2);
         const { memoryBytes, budgetBytes } = await me.evaluate(shownAndCounted);
         assert.ok(
           memoryBytes <= budgetBytes && memoryBytes < before / 4,
@@ -134,17 +200,80 @@ async function shownAndCounted() {
   return { memory: memory.lastChild.textContent, memoryBytes, budgetBytes };
 }
 
+/** From now on `window.colours()` counts the colours of the picture. */
+function lookAtPicture() {
+  const canvas = document.getElementById('picture');
+  const copy = document.createElement('canvas');
+  const context = copy.getContext('2d', { willReadFrequently: true });
+  window.colours = () => {
+    const counts = new Map();
+    if (canvas.width === 0 || canvas.height === 0) return counts;
+    Object.assign(copy, { width: canvas.width, height: canvas.height });
+    context.drawImage(canvas, 0, 0);
+    const { data } = context.getImageData(0, 0, copy.width, copy.height);
+    for (let at = 0; at < data.length; at += 4) {
+      if (data[at + 3] !== 255) continue;
+      const colour = `rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})`;
+      counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    }
+    return counts;
+  };
+  window.legend = (name) => getComputedStyle(document.querySelector(`.legend .${name}`), '::before').backgroundColor;
+}
+
+/** Once the picture is drawn: its most frequent colour, that of what is kept in the legend, and that of the page. */
+function coloursSeen() {
+  const [most] = [...window.colours()].sort(([, a], [, b]) => b - a);
+  const page = getComputedStyle(document.body).backgroundColor;
+  return most === undefined ? null : { picture: most[0], legend: window.legend('kept'), page };
+}
+
+function systemTheme() {
+  return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+}
+
 /** From now on: what the picture of the flow is said to show. */
 async function watchFlow() {
   document.querySelector('#views [data-to=flow]').click(); // a narrow window shows one part of the page
   document.getElementById('flow').scrollIntoView();
   await new Promise((resolve) => setTimeout(resolve, 300)); // it is noticed that it is seen
   const said = document.getElementById('flow-text');
-  window.flow = { moments: [], charts: 0 };
+  window.flow = { moments: [], charts: 0, colours: new Set(), on: true };
+  const names = ['kept', 'streamed', 'reading', 'ready', 'computing'];
+  const look = () => {
+    const seen = window.colours();
+    for (const name of names) if (seen.has(window.legend(name))) window.flow.colours.add(name);
+    if (window.flow.on) requestAnimationFrame(look);
+  };
+  look();
   new MutationObserver(() => {
     window.flow.moments.push(said.textContent);
     window.flow.charts = document.querySelectorAll('#charts canvas').length;
   }).observe(said, { childList: true });
+}
+
+/** Ends `watchFlow`: what was seen. */
+function flowSeen() {
+  window.flow.on = false;
+  const { moments, charts, colours } = window.flow;
+  return { moments, charts, colours: [...colours] };
+}
+
+/** The megabytes that the plan streams for each token, once they are others than `last`. */
+function streamedSince(last) {
+  const shown = [...document.querySelectorAll('#plan > div')].find(({ firstChild }) => /^Streams/.test(firstChild.textContent));
+  const megabytes = parseFloat(shown?.lastChild.textContent);
+  return megabytes > 0 && megabytes !== last ? megabytes : null;
+}
+
+/** From now on: what the engine is asked. */
+function watchChat() {
+  const { engine } = window.sluice;
+  const { chat } = engine;
+  engine.chat = (messages, options) => {
+    window.asked = { messages, options: { ...options, signal: undefined } };
+    return chat.call(engine, messages, options);
+  };
 }
 
 /** From now on: the lengths that answers have had. */

@@ -90,13 +90,18 @@ export function visitor(page) {
       await press('#open');
       await waitFor(() => /^Ready/.test(document.getElementById('status').textContent));
     },
+    /** Chooses between light, dark and what the system has. */
+    theme: (theme) => evaluate(setTheme, theme),
     /** Sets fields of the settings. */
     set: (settings) => evaluate(fillSettings, settings),
     /** Asks; `answered` waits for the answer. */
     ask: (question) => evaluate(askIn, question),
+    /** Moves the dial to a place without letting go of it. */
+    turn: (place) => evaluate(moveDial, place),
     /** Moves the dial to a place and lets go of it. */
     dial: async (place) => {
       await evaluate(moveDial, place);
+      await evaluate(() => document.getElementById('dial').dispatchEvent(new Event('change', { bubbles: true })));
       await waitFor(() => window.sluice.phase === 'ready' && /^Ready/.test(document.getElementById('status').textContent));
     },
     /** A list of figures as an object. */
@@ -140,10 +145,15 @@ function fillSettings(settings) {
   }
 }
 
+function setTheme(theme) {
+  const select = document.getElementById('theme');
+  select.value = theme;
+  select.dispatchEvent(new Event('change'));
+}
+
 function moveDial(place) {
   const dial = document.getElementById('dial');
   if (dial.disabled) throw new Error('the dial cannot be moved');
   dial.value = String(place);
   dial.dispatchEvent(new Event('input', { bubbles: true }));
-  dial.dispatchEvent(new Event('change', { bubbles: true }));
 }
