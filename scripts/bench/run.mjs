@@ -1,16 +1,17 @@
 // `npm run bench`: Sluice beside wllama in the same browser and native llama.cpp on the same machine, in turn, so that a noisy machine
 // bends all alike.
-//   npm run bench -- [--only PART,…] [--model smollm2,gemma3] [--threads 1,2] [--browser chromium,firefox] [--rounds 7] [--build auto]
+//   npm run bench -- [--only PART,…] [--model smollm2,gemma3,llama-8b] [--threads 1,2] [--browser chromium,firefox] [--rounds 7] [--build auto]
 //     [--python PROGRAM] [--out FILE]
 // Parts: decode, prefill, visits, memory, budgets, streaming; `docs` measures nothing and writes docs/performance.md and the plot from
 // what is in FILE. Every combination is a cell of FILE and replaces the one there, so the benchmark can be run in pieces. PROGRAM is a
 // Python with llama-cpp-python, also taken from SLUICE_BENCH_PYTHON; without one the table says that native figures are absent.
-// Needs a build (`npm run build`) and the models (`npm run setup`).
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+// `llama-8b` is for `streaming` alone. Needs a build (`npm run build`) and the models (`npm run setup`).
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { withBrowser } from '../browsers/index.mjs';
+import { run } from '../command.mjs';
 import { modelsDir, root, targetDir } from '../repo.mjs';
 import { budgets } from './budgets.mjs';
 import { memory } from './memory.mjs';
@@ -25,6 +26,15 @@ const parts = { decode, prefill, visits, memory, budgets, streaming };
 const models = {
   smollm2: { file: 'smollm2-135m-q4_1.gguf', small: '48MB' },
   gemma3: { file: 'gemma3-270m-q4_k_m.gguf', small: '80MB' },
+  /** Half the layers of Llama 3.1 8B, random weights: as much of it as can stay in a tab, whose memory ends at 4 GB. On demand. */
+  'llama-8b': {
+    file: 'llama-8b-16-layers-q4_k_m.gguf',
+    small: '256MB',
+    large: '3900MB',
+    tokens: 6,
+    prompts: false,
+    make: ['llama-8b', '--quant', 'q4_k_m', '--layers', '16'],
+  },
 };
 
 async function main() {
@@ -32,7 +42,7 @@ async function main() {
   const { values } = parseArgs({
     options: {
       only: list([...Object.keys(parts), 'docs']),
-      model: list(Object.keys(models)),
+      model: list(Object.keys(models).filter((name) => models[name].make === undefined)),
       threads: list([1, 2]),
       browser: list(['chromium']),
       rounds: { type: 'string', default: '7' },
@@ -50,11 +60,11 @@ async function main() {
         for (const threads of values.threads.split(',').map(Number)) {
           const key = [browser, part, name, threads].join(' ');
           console.log(`${key} thread${threads === 1 ? '' : 's'}`);
-          const { file, small } = models[name];
+          const { make, ...model } = models[name];
+          if (make !== undefined) await makeModel(make, path.join(modelsDir, model.file));
           const setting = {
             browser,
-            file,
-            small,
+            ...model,
             threads,
             build: values.build,
             rounds: Number(values.rounds),
@@ -63,7 +73,7 @@ async function main() {
           const started = Date.now();
           const found = await parts[part]({
             ...setting,
-            model: path.join(modelsDir, file),
+            model: path.join(modelsDir, model.file),
             log: (line) => console.log(`  ${line}`),
           }).catch((error) => ({ absent: firstLine(error) }));
           if (found.absent !== undefined) console.log(`  absent: ${found.absent}`);
@@ -83,6 +93,12 @@ function chosenOf(option, text, known) {
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) throw new Error(`--${option}: there is no ${unknown}: ${known.join(', ')}`);
   return names;
+}
+
+async function makeModel(shape, file) {
+  if ((await stat(file).catch(() => null)) !== null) return;
+  await run('cargo', ['build', '--quiet', '--release', '--bins']);
+  await run(path.join(targetDir, 'release/sluice'), ['make-model', ...shape, '--out', file]);
 }
 
 /** Where and with what it is measured. */

@@ -8,7 +8,6 @@ import { openInPage, serveContestants } from './contestants.mjs';
 import { longPrompt, shortPrompt } from './prompts.mjs';
 import { eachKey, refuseOthers } from './speed.mjs';
 
-const TOKENS = 48;
 const READ_TOKENS = 8;
 const RECORDED_TOKENS = 4;
 /** Bytes: what is shorter is a token's own row of the embedding table. */
@@ -38,8 +37,23 @@ onmessage = async ({ data: { name, reads, times } }) => {
   postMessage(ms);
 };`;
 
-/** `{ streamedBytes, rounds: [{ C, R, T, residentShare, bound, residentPrefill, prefill }], median }`: milliseconds, shares and tokens per second. */
-export async function streaming({ browser, model, file, threads, build, small, rounds, log }) {
+/**
+ * `{ streamedBytes, rounds: [{ C, R, T, residentShare, bound, residentPrefill, prefill }], median }`: milliseconds, shares and tokens per second.
+ * A turn generates `tokens`; without `prompts` it reads no long one.
+ */
+export async function streaming({
+  browser,
+  model,
+  file,
+  threads,
+  build,
+  small,
+  large,
+  rounds,
+  tokens = 48,
+  prompts = true,
+  log,
+}) {
   const server = await serveContestants(model);
   const scripts = { 'reader.js': READER, 'recorder.js': RECORDER };
   for (const name of ['main.js', 'helper.js', 'download.js']) {
@@ -54,7 +68,7 @@ export async function streaming({ browser, model, file, threads, build, small, r
       await page.goto(`${server.origin}/`);
       const [stored] = await storeFiles(page, [`${server.origin}/models/${encodeURIComponent(file)}`], DEADLINE_MS);
       const open = (options) => openInPage(running, 'sluice', server.origin, file, { stored, build, ...options });
-      const resident = await open({ threads: 1 });
+      const resident = await open({ threads: 1, memory: large });
       const streamed = await open({ threads, memory: small });
       refuseOthers(streamed.opened, threads);
       const { streamedBytesPerToken } = streamed.opened.plan;
@@ -63,13 +77,14 @@ export async function streaming({ browser, model, file, threads, build, small, r
       log(`${reads.length} reads and ${(readBytes / 1e6).toFixed(1)} MB a token`);
       const found = [];
       for (let turn = -1; turn < rounds; turn++) {
-        const C = await tokenMs(resident, turn);
+        const C = await tokenMs(resident, turn, tokens);
         const R = await page.evaluate(readAlone, [{ name: stored, reads, times: READ_TOKENS }], DEADLINE_MS);
-        const T = await tokenMs(streamed, turn);
-        const residentPrefill = await prefillRate(resident, turn);
-        const prefill = await prefillRate(streamed, turn);
+        const T = await tokenMs(streamed, turn, tokens);
+        const rates = prompts
+          ? { residentPrefill: await prefillRate(resident, turn), prefill: await prefillRate(streamed, turn) }
+          : {};
         if (turn < 0) continue; // warms code and caches
-        found.push({ C, R, T, ofResident: C / T, ofBound: (C + R) / threads / T, residentPrefill, prefill });
+        found.push({ C, R, T, ofResident: C / T, ofBound: (C + R) / threads / T, ...rates });
         log(`round ${turn + 1}: C ${C.toFixed(2)} ms, R ${R.toFixed(2)} ms, T ${T.toFixed(2)} ms`);
       }
       return { budget: small, streamedBytes: streamedBytesPerToken, readBytes, rounds: found, median: eachKey(found, median) };
@@ -79,8 +94,8 @@ export async function streaming({ browser, model, file, threads, build, small, r
   }
 }
 
-async function tokenMs(contestant, turn) {
-  const { decodeMs, tokens } = await contestant.generate(shortPrompt(turn), TOKENS);
+async function tokenMs(contestant, turn, nTokens) {
+  const { decodeMs, tokens } = await contestant.generate(shortPrompt(turn), nTokens);
   return decodeMs / (tokens - 1);
 }
 

@@ -1,6 +1,6 @@
 // The benchmark's cells as Markdown: a table of speed and one of streaming for each browser, and what is absent and why.
 
-const MODELS = { smollm2: 'SmolLM2 135M Q4_1', gemma3: 'Gemma 3 270M Q4_K_M' };
+const MODELS = { smollm2: 'SmolLM2 135M Q4_1', gemma3: 'Gemma 3 270M Q4_K_M', 'llama-8b': '8B shape, 16 of 32 layers, Q4_K_M' };
 const NONE = '–';
 
 /** One row for each figure of a cell with contestants: part, what it is, key of the figure, whether less is better, unit. */
@@ -68,7 +68,7 @@ function streamingTable(cells) {
       `${T.toFixed(2)} ms`,
       ofResident.toFixed(2),
       ofBound.toFixed(2),
-      `${prefill.toFixed(0)} (${residentPrefill.toFixed(0)}) tok/s`,
+      prefill === undefined ? NONE : `${prefill.toFixed(0)} (${residentPrefill.toFixed(0)}) tok/s`,
     ]);
   if (rows.length === 0) return '';
   const head = [
