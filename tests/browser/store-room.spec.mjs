@@ -29,7 +29,8 @@ for (const name of ['chromium', 'firefox']) {
       if (name === 'chromium') return page.limitQuota(Math.floor(usage + bytes));
       await evaluate(fill, Math.ceil(quota - usage - bytes));
       const left = await evaluate(estimate);
-      assert.ok(left.quota - left.usage <= bytes, JSON.stringify(left)); // what comes meanwhile takes some of it
+      // What comes meanwhile takes some of it, and of what was removed before some goes late.
+      assert.ok(left.quota - left.usage <= bytes + 100_000, JSON.stringify(left));
     };
     const giveBack = async () => {
       if (name === 'chromium') await page.limitQuota(undefined);
