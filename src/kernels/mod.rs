@@ -43,7 +43,7 @@ use crate::quant::GgmlType;
 /// Elements of scratch that [`matmul`] needs for rows of `n_in` elements, for any number of tokens.
 #[must_use]
 pub const fn matmul_scratch(n_in: usize) -> usize {
-    3 * n_in
+    6 * n_in
 }
 
 /// `out = weights * x` for `n_tokens` columns. F32 activations are the definition of `exact`: a row is decoded into

@@ -1,4 +1,4 @@
-//! Two rows of weights with blocks of 256 times 4 or 8 tokens, a token a lane: prefill.
+//! Two rows of weights with blocks of 256 times 4 or 16 tokens, a token a lane: prefill.
 //!
 //! As in [`columns32`](super::columns32), four bytes of a row meet four bytes of each token. The numbers of a block are
 //! unpacked once for all tokens into memory, from where any four of them are copied to all lanes in one load. Products of a
@@ -47,15 +47,15 @@ pub(super) fn columns256<const N: usize, F: Format256<N>, const G: usize>(
     let packed = pack::<G>(x, first, n_tokens, n_blocks, F::SIGNED, scratch);
     let (rows, _) = w.bytes.as_chunks::<N>();
     let n_stored = (n_tokens - first).min(4 * G);
-    let mut results = [[[0.0; 4]; G]; 2];
+    let mut results = [[[0.0; 4]; 2]; G];
     for r in (0..w.n_rows).step_by(2) {
         // A last odd row goes together with itself.
         let pair = [r, (r + 1).min(w.n_rows - 1)];
         let blocks = pair.map(|r| &rows[r * n_blocks..][..n_blocks]);
         two_rows::<N, F, G>(blocks, &packed, &mut results);
-        for (r, results) in pair.iter().zip(&results) {
-            for (t, result) in results.as_flattened().iter().take(n_stored).enumerate() {
-                out.data[(first + t) * out.stride + out.first_row + r] = *result;
+        for t in 0..n_stored {
+            for (r, results) in pair.iter().zip(&results[t / 4]) {
+                out.data[(first + t) * out.stride + out.first_row + r] = results[t % 4];
             }
         }
     }
@@ -64,67 +64,70 @@ pub(super) fn columns256<const N: usize, F: Format256<N>, const G: usize>(
 fn two_rows<const N: usize, F: Format256<N>, const G: usize>(
     [a, b]: [&[[u8; N]]; 2],
     x: &Packed<'_, G>,
-    results: &mut [[[f32; 4]; G]; 2],
+    results: &mut [[[f32; 4]; 2]; G],
 ) {
-    let mut acc = [[f32x4_splat(0.0); G]; 2];
+    results.as_flattened_mut().fill([0.0; 4]);
     let activations = x.xs.iter().zip(x.scales).zip(x.sums.iter().zip(x.starts));
     for ((a, b), ((xs, scales), (sums, starts))) in a.iter().zip(b).zip(activations) {
         let rows = [unpack::<N, F>(a), unpack::<N, F>(b)];
-        let mut isums = [[i32x4_splat(0); G]; 2];
-        if let Some(zero) = F::ZERO {
-            let sums = products::<N, F, G>(&rows, sums, |row| &row.scales);
-            isums = sums.map(|sums| sums.map(|sum| i32x4_neg(i32x4_shl(sum, zero))));
-        }
-        for sub in 0..256 / F::SUB {
-            let mut subs = [[i32x4_splat(0); G]; 2];
-            if F::SIGNED {
-                let starts: [v128; G] = core::array::from_fn(|g| load_i32(&starts[sub][g]));
-                subs = [starts, starts];
+        let heads = gather_from([a, b, a, b], F::HEAD_AT);
+        let d = both(if F::SCALE_IN_UPPER { halves_high(heads) } else { halves_low(heads) });
+        let dmin = both(halves_high(heads));
+        // As many sums as there are registers for.
+        for first in (0..G).step_by(2) {
+            let n = (G - first).min(2);
+            let mut isums = [[i32x4_splat(0); 2]; 2];
+            if let Some(zero) = F::ZERO {
+                let sums = products::<N, F, G>(&rows, sums, first, n, |row| &row.scales);
+                isums = sums.map(|sums| sums.map(|sum| i32x4_neg(i32x4_shl(sum, zero))));
             }
-            for word in sub * F::SUB / 4..(sub + 1) * F::SUB / 4 {
-                let w = [0, 1].map(|r: usize| splat_word(&rows[r].numbers, word));
-                for g in 0..G {
-                    let x = Bytes::new(load_i8(&xs[word][g]));
-                    for r in 0..2 {
-                        subs[r][g] = if F::SIGNED {
-                            x.dot_signed(w[r], subs[r][g])
-                        } else {
-                            x.dot_unsigned(w[r], subs[r][g])
-                        };
+            for sub in 0..256 / F::SUB {
+                let mut subs = [[i32x4_splat(0); 2]; 2];
+                if F::SIGNED {
+                    for g in 0..n {
+                        subs[g] = [load_i32(&starts[sub][first + g]); 2];
+                    }
+                }
+                for word in sub * F::SUB / 4..(sub + 1) * F::SUB / 4 {
+                    let w = [0, 1].map(|r: usize| splat_word(&rows[r].numbers, word));
+                    for g in 0..n {
+                        let x = Bytes::new(load_i8(&xs[word][first + g]));
+                        for r in 0..2 {
+                            subs[g][r] = if F::SIGNED {
+                                x.dot_signed(w[r], subs[g][r])
+                            } else {
+                                x.dot_unsigned(w[r], subs[g][r])
+                            };
+                        }
+                    }
+                }
+                for r in 0..2 {
+                    let scale = i32x4_splat(i32::from(rows[r].scales.as_flattened()[sub]));
+                    for g in 0..n {
+                        isums[g][r] = i32x4_add(isums[g][r], i32x4_mul(subs[g][r], scale));
                     }
                 }
             }
-            for r in 0..2 {
-                let scale = i32x4_splat(i32::from(rows[r].scales.as_flattened()[sub]));
-                for g in 0..G {
-                    isums[r][g] = i32x4_add(isums[r][g], i32x4_mul(subs[r][g], scale));
-                }
-            }
-        }
-        let heads = gather_from([a, b, a, b], F::HEAD_AT);
-        let d = both(if F::SCALE_IN_UPPER { halves_high(heads) } else { halves_low(heads) });
-        for g in 0..G {
-            let scales = load_f32(&scales[g]);
-            for r in 0..2 {
-                let product = f32x4_mul(f32x4_convert_i32x4(isums[r][g]), f32x4_mul(d[r], scales));
-                acc[r][g] = f32x4_add(acc[r][g], product);
-            }
-        }
-        if F::MINIMA {
-            let minima = products::<N, F, G>(&rows, sums, |row| &row.minima);
-            let dmin = both(halves_high(heads));
-            for g in 0..G {
-                let scales = load_f32(&scales[g]);
+            let minima = if F::MINIMA {
+                products::<N, F, G>(&rows, sums, first, n, |row| &row.minima)
+            } else {
+                isums
+            };
+            for g in 0..n {
+                let scales = load_f32(&scales[first + g]);
                 for r in 0..2 {
-                    let factor = f32x4_mul(dmin[r], scales);
-                    let minimum = f32x4_mul(f32x4_convert_i32x4(minima[r][g]), factor);
-                    acc[r][g] = f32x4_sub(acc[r][g], minimum);
+                    let result = &mut results[first + g][r];
+                    let isum = f32x4_convert_i32x4(isums[g][r]);
+                    let product = f32x4_mul(isum, f32x4_mul(d[r], scales));
+                    let mut sum = f32x4_add(load_f32(result), product);
+                    if F::MINIMA {
+                        let minimum = f32x4_convert_i32x4(minima[g][r]);
+                        sum = f32x4_sub(sum, f32x4_mul(minimum, f32x4_mul(dmin[r], scales)));
+                    }
+                    store_f32(result, sum);
                 }
             }
         }
-    }
-    for (results, acc) in results.as_flattened_mut().iter_mut().zip(acc.as_flattened()) {
-        store_f32(results, *acc);
     }
 }
 
@@ -148,14 +151,17 @@ fn unpack<const N: usize, F: Format256<N>>(block: &[u8; N]) -> Unpacked {
     to
 }
 
-/// The sums over sub-blocks of scales or minima times sums of activations, for both rows.
+/// The sums over sub-blocks of scales or minima times sums of activations, of up to two times four tokens from `first` on,
+/// for both rows.
 #[inline(always)]
 fn products<const N: usize, F: Format256<N>, const G: usize>(
     rows: &[Unpacked; 2],
     sums: &[[[i32; 4]; G]; 8],
+    first: usize,
+    n: usize,
     factors: impl Fn(&Unpacked) -> &[[i16; 8]; 2],
-) -> [[v128; G]; 2] {
-    let mut products = [[i32x4_splat(0); G]; 2];
+) -> [[v128; 2]; 2] {
+    let mut products = [[i32x4_splat(0); 2]; 2];
     for pair in 0..8 {
         for r in 0..2 {
             let factors = factors(&rows[r]).as_flattened();
@@ -166,9 +172,9 @@ fn products<const N: usize, F: Format256<N>, const G: usize>(
                 [factors[pair]; 2]
             };
             let both = i32::from(low) & 0xffff | i32::from(high) << 16;
-            for g in 0..G {
-                let product = i32x4_dot_i16x8(i32x4_splat(both), load_i32(&sums[pair][g]));
-                products[r][g] = i32x4_add(products[r][g], product);
+            for g in 0..n {
+                let product = i32x4_dot_i16x8(i32x4_splat(both), load_i32(&sums[pair][first + g]));
+                products[g][r] = i32x4_add(products[g][r], product);
             }
         }
     }

@@ -1,14 +1,19 @@
-//! Two rows of weights with blocks of 32 times 4 or 8 tokens, a token a lane: prefill.
+//! Four rows of weights with blocks of 32 times 4 or 16 tokens, a token a lane: prefill.
 //!
 //! The activations are repacked first: four bytes of each of four tokens make a vector. Four bytes of a row, copied to all
 //! lanes, then meet one vector of activations per four tokens, and a lane sums the products of its token: the exact sums
-//! of a block need no additions across lanes. Only for builds whose byte products stay in their lane.
+//! of a block need no additions across lanes. A block is unpacked once for all tokens, into memory, from where one load
+//! copies any four numbers to all lanes: four rows by eight tokens are eight products for six loads. Only for builds whose
+//! byte products stay in their lane.
 
 use core::arch::wasm32::*;
 
 use super::active_bytes::{Bytes, signed_start};
 use super::formats32::Format32;
-use super::lanes::{gather_from, halves_high, halves_low, load_f32, load_i8, load_i32, store_f32};
+use super::lanes::{
+    gather_from, halves_high, halves_low, load_f32, load_i8, load_i32, splat_i8x4, splats,
+    store_f32, store_i8,
+};
 use crate::kernels::{Out, Q8, Weights};
 
 /// The packed activations of `4 G` tokens; `V` is `8 G`.
@@ -38,90 +43,81 @@ pub(super) fn columns32<const N: usize, F: Format32<N>, const G: usize, const V:
     let packed = pack::<N, F, G, V>(x, first, n_tokens, n_blocks, scratch);
     let (rows, _) = w.bytes.as_chunks::<N>();
     let n_stored = (n_tokens - first).min(4 * G);
-    let mut results = [[[0.0; 4]; G]; 2];
-    for r in (0..w.n_rows).step_by(2) {
-        // A last odd row goes together with itself.
-        let pair = [r, (r + 1).min(w.n_rows - 1)];
-        two_rows::<N, F, G, V>(
-            pair.map(|r| &rows[r * n_blocks..][..n_blocks]),
-            &packed,
-            &mut results,
-        );
-        for (r, results) in pair.iter().zip(&results) {
-            for (t, result) in results.as_flattened().iter().take(n_stored).enumerate() {
-                out.data[(first + t) * out.stride + out.first_row + r] = *result;
+    let mut results = [[[0.0; 4]; 4]; G];
+    for r in (0..w.n_rows).step_by(4) {
+        // The last row stands in for those that a last group lacks.
+        let group: [usize; 4] = core::array::from_fn(|i| (r + i).min(w.n_rows - 1));
+        let blocks = group.map(|r| &rows[r * n_blocks..][..n_blocks]);
+        four_rows::<N, F, G, V>(blocks, &packed, &mut results);
+        for t in 0..n_stored {
+            for (r, results) in group.iter().zip(&results[t / 4]) {
+                out.data[(first + t) * out.stride + out.first_row + r] = results[t % 4];
             }
         }
     }
 }
 
 #[inline(always)]
-fn two_rows<const N: usize, F: Format32<N>, const G: usize, const V: usize>(
-    [a, b]: [&[[u8; N]]; 2],
+fn four_rows<const N: usize, F: Format32<N>, const G: usize, const V: usize>(
+    [a, b, c, d]: [&[[u8; N]]; 4],
     x: &Packed<'_, G, V>,
-    results: &mut [[[f32; 4]; G]; 2],
+    results: &mut [[[f32; 4]; 4]; G],
 ) {
-    let mut acc = [[f32x4_splat(0.0); G]; 2];
+    results.as_flattened_mut().fill([0.0; 4]);
+    let rows = a.iter().zip(b).zip(c.iter().zip(d));
     let factors = x.scales.iter().zip(x.starts.iter().zip(x.offset_factors));
-    for ((a, b), (xs, (scales, (starts, offset_factors)))) in
-        a.iter().zip(b).zip(x.xs.iter().zip(factors))
+    for (((a, b), (c, d)), (xs, (scales, (starts, offset_factors)))) in
+        rows.zip(x.xs.iter().zip(factors))
     {
-        let [a_numbers, b_numbers] = [F::numbers(a), F::numbers(b)];
-        let mut isums = [[i32x4_splat(0); G]; 2];
-        if F::SIGNED || F::ZERO != 0 {
-            let starts: [v128; G] = core::array::from_fn(|g| load_i32(&starts[g]));
-            isums = [starts, starts];
+        let blocks = [a, b, c, d];
+        let mut numbers = [[[0; 16]; 2]; 4];
+        for (numbers, block) in numbers.iter_mut().zip(blocks) {
+            let [low, high] = F::numbers(block);
+            store_i8(&mut numbers[0], low);
+            store_i8(&mut numbers[1], high);
         }
-        for half in 0..2 {
-            for word in 0..4 {
-                let [wa, wb] =
-                    [splat_word(a_numbers[half], word), splat_word(b_numbers[half], word)];
-                for g in 0..G {
-                    let x = Bytes::new(load_i8(&xs[(4 * half + word) * G + g]));
-                    if F::SIGNED {
-                        isums[0][g] = x.dot_signed(wa, isums[0][g]);
-                        isums[1][g] = x.dot_signed(wb, isums[1][g]);
-                    } else {
-                        isums[0][g] = x.dot_unsigned(wa, isums[0][g]);
-                        isums[1][g] = x.dot_unsigned(wb, isums[1][g]);
+        let heads = gather_from(blocks, 0);
+        let d = splats(halves_low(heads));
+        let m = splats(halves_high(heads));
+        // As many sums as there are registers for.
+        for first in (0..G).step_by(2) {
+            let n = (G - first).min(2);
+            let mut isums = [[i32x4_splat(0); 4]; 2];
+            if F::SIGNED || F::ZERO != 0 {
+                for g in 0..n {
+                    isums[g] = [load_i32(&starts[first + g]); 4];
+                }
+            }
+            for word in 0..8 {
+                let w: [v128; 4] = core::array::from_fn(|r| {
+                    splat_i8x4(&bytemuck::cast_slice::<_, [i8; 4]>(&numbers[r])[word])
+                });
+                for g in 0..n {
+                    let x = Bytes::new(load_i8(&xs[word * G + first + g]));
+                    for r in 0..4 {
+                        isums[g][r] = if F::SIGNED {
+                            x.dot_signed(w[r], isums[g][r])
+                        } else {
+                            x.dot_unsigned(w[r], isums[g][r])
+                        };
                     }
                 }
             }
-        }
-        let heads = gather_from([a, b, a, b], 0);
-        let d = halves_low(heads);
-        let d = [i32x4_shuffle::<0, 0, 0, 0>(d, d), i32x4_shuffle::<1, 1, 1, 1>(d, d)];
-        for g in 0..G {
-            let scales = load_f32(&scales[g]);
-            for r in 0..2 {
-                let product = f32x4_mul(f32x4_convert_i32x4(isums[r][g]), f32x4_mul(d[r], scales));
-                acc[r][g] = f32x4_add(acc[r][g], product);
-            }
-        }
-        if F::OFFSET {
-            let m = halves_high(heads);
-            let m = [i32x4_shuffle::<0, 0, 0, 0>(m, m), i32x4_shuffle::<1, 1, 1, 1>(m, m)];
-            for g in 0..G {
-                let factors = load_f32(&offset_factors[g]);
-                for r in 0..2 {
-                    acc[r][g] = f32x4_add(acc[r][g], f32x4_mul(m[r], factors));
+            for g in 0..n {
+                let scales = load_f32(&scales[first + g]);
+                let factors = load_f32(&offset_factors[first + g]);
+                for r in 0..4 {
+                    let isum = f32x4_convert_i32x4(isums[g][r]);
+                    let result = &mut results[first + g][r];
+                    let mut sum =
+                        f32x4_add(load_f32(result), f32x4_mul(isum, f32x4_mul(d[r], scales)));
+                    if F::OFFSET {
+                        sum = f32x4_add(sum, f32x4_mul(m[r], factors));
+                    }
+                    store_f32(result, sum);
                 }
             }
         }
-    }
-    for (results, acc) in results.as_flattened_mut().iter_mut().zip(acc.as_flattened()) {
-        store_f32(results, *acc);
-    }
-}
-
-/// Word `i` in all lanes.
-#[inline(always)]
-fn splat_word(x: v128, i: usize) -> v128 {
-    match i {
-        0 => i32x4_shuffle::<0, 0, 0, 0>(x, x),
-        1 => i32x4_shuffle::<1, 1, 1, 1>(x, x),
-        2 => i32x4_shuffle::<2, 2, 2, 2>(x, x),
-        _ => i32x4_shuffle::<3, 3, 3, 3>(x, x),
     }
 }
 

@@ -95,6 +95,17 @@ pub(super) fn splat_i8x4(from: &[i8; 4]) -> v128 {
     unsafe { v128_load32_splat(from.as_ptr().cast()) }
 }
 
+/// Each lane in all lanes of a vector of its own.
+#[inline(always)]
+pub(super) fn splats(x: v128) -> [v128; 4] {
+    [
+        i32x4_shuffle::<0, 0, 0, 0>(x, x),
+        i32x4_shuffle::<1, 1, 1, 1>(x, x),
+        i32x4_shuffle::<2, 2, 2, 2>(x, x),
+        i32x4_shuffle::<3, 3, 3, 3>(x, x),
+    ]
+}
+
 /// `[x, 0, 0, 0]`
 #[inline(always)]
 pub(super) fn load_first(from: &i32) -> v128 {

@@ -44,7 +44,7 @@ fn blocks32<const N: usize, F: Format32<N>>(
 ) {
     for (token, together) in groups(n_tokens) {
         match together {
-            8 => columns32::<N, F, 2, 16>(w, x, token, n_tokens, scratch, out),
+            16 => columns32::<N, F, 4, 32>(w, x, token, n_tokens, scratch, out),
             4 => columns32::<N, F, 1, 8>(w, x, token, n_tokens, scratch, out),
             _ => rows32::<N, F>(w, x, token, scratch, out),
         }
@@ -60,7 +60,7 @@ fn blocks256<const N: usize, F: Format256<N>>(
 ) {
     for (token, together) in groups(n_tokens) {
         match together {
-            8 => columns256::<N, F, 2>(w, x, token, n_tokens, scratch, out),
+            16 => columns256::<N, F, 4>(w, x, token, n_tokens, scratch, out),
             4 => columns256::<N, F, 1>(w, x, token, n_tokens, scratch, out),
             _ => rows256::<N, F>(w, x, token, scratch, out),
         }
@@ -74,8 +74,8 @@ fn groups(n_tokens: usize) -> impl Iterator<Item = (usize, usize)> {
         let token = next;
         let together = match n_tokens - token {
             0 => return None,
-            2..=4 if LANE_BY_LANE => 4,
-            5.. if LANE_BY_LANE => 8,
+            2..=8 if LANE_BY_LANE => 4,
+            9.. if LANE_BY_LANE => 16,
             _ => 1,
         };
         next = n_tokens.min(token + together);
