@@ -84,10 +84,11 @@ for (const name of browserNames) {
     });
 
     it('is stopped by its button too, and the keyboard is where the next question is written', async () => {
+      await me.press('#new-chat');
+      await me.waitFor(() => document.querySelectorAll('#turns > li').length === 0);
       await me.set({ maxTokens: '200' });
+      await me.evaluate(stopWhenWriting);
       await me.ask('Tell me a long story about a mountain.');
-      await me.waitFor(() => [...document.querySelectorAll('.answer .body')].at(-1).textContent.length > 20);
-      await me.press('#stop');
       await me.answered();
       assert.equal(await me.text('status'), 'Stopped.');
       assert.equal(await me.evaluate(() => document.activeElement.id), 'question');
@@ -257,6 +258,18 @@ function flowSeen() {
   window.flow.on = false;
   const { moments, charts, colours } = window.flow;
   return { moments, charts, colours: [...colours] };
+}
+
+/** Presses the button once the answer has begun. */
+function stopWhenWriting() {
+  const stop = document.getElementById('stop');
+  const observer = new MutationObserver(() => {
+    if (stop.hidden || !(document.querySelector('.answer .body')?.textContent.length > 10)) return;
+    observer.disconnect();
+    stop.focus();
+    stop.click();
+  });
+  observer.observe(document.getElementById('turns'), { childList: true, subtree: true });
 }
 
 /** The megabytes that the plan streams for each token, once they are others than `last`. */
