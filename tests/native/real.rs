@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use sluice::model::Precision;
-use sluice::runtime::native::{NativeHost, block_on};
+use sluice::runtime::native::{NativeHost, block_on, open_source};
 use sluice::runtime::{Engine, GenerateConfig, OpenConfig, Prompt, SamplerConfig};
 
 use crate::generate::{fixture, logits, open};
@@ -146,13 +146,14 @@ fn gemma3_fast_agrees_where_the_margin_is_above_one() {
 }
 
 /// The logits of a chat prompt's positions, as bits.
-fn chat_bits(file: &str, ids: &[u32], config: &OpenConfig) -> (Vec<u32>, Engine) {
-    let mut engine = open(&model(file), config);
+fn chat_bits(file: &str, ids: &[u32], config: &OpenConfig, mmap: bool) -> (Vec<u32>, Engine) {
+    let source = open_source(&[model(file)], mmap).expect("the file is there");
+    let mut engine = block_on(Engine::open(source, config, &NativeHost::new())).expect("opens");
     let rows = logits(&mut engine, ids, u32::MAX);
     (rows.iter().flatten().map(|value| value.to_bits()).collect(), engine)
 }
 
-/// From the floor to all resident the bits are the same; the floor at a context of 512 is at most `most_bytes`, the engine's
+/// However the weights are held the bits are the same; the floor at a context of 512 is at most `most_bytes`, the engine's
 /// own code and data in a browser included.
 fn runs_in_little_memory(file: &str, name: &str, most_bytes: u64) {
     let chat = golden(name).prompts.into_iter().find(|case| case.name == "chat").expect("chat");
@@ -162,22 +163,32 @@ fn runs_in_little_memory(file: &str, name: &str, most_bytes: u64) {
         n_batch: Some(16),
         ..OpenConfig::default()
     };
-    let (expected, resident) = chat_bits(file, &chat.ids, &base);
+    let (expected, resident) = chat_bits(file, &chat.ids, &base, false);
+    let floor = |config: &OpenConfig| open(&model(file), config).plan().floor_bytes;
     let one = OpenConfig { n_ctx: Some(512), base_bytes: WASM_BASE_BYTES, ..OpenConfig::default() };
-    let floor = open(&model(file), &one).plan().floor_bytes;
-    assert!(floor <= most_bytes, "{name}: the floor is {floor}");
+    let least = floor(&one);
+    assert!(least <= most_bytes, "{name}: the floor is {least}");
+    let in_bytes = |bytes| OpenConfig { budget_bytes: Some(bytes), ..base.clone() };
+    let at_floor = |config| OpenConfig { budget_bytes: Some(floor(&config)), ..config };
     let (least, all) = (resident.plan().floor_bytes, resident.plan().total_bytes);
-    for budget_bytes in [least, (least + all) / 2] {
-        let config = OpenConfig { budget_bytes: Some(budget_bytes), ..base.clone() };
-        let (found, engine) = chat_bits(file, &chat.ids, &config);
-        assert!(found == expected, "{name} in {budget_bytes} bytes");
-        assert!(engine.stats().bytes_read > engine.plan().weight_bytes, "{name}: weights stream");
+    let ways = [
+        ("halfway", in_bytes((least + all) / 2), false),
+        ("at the floor", in_bytes(least), false),
+        ("mapped", in_bytes(least), true),
+        ("without reading ahead", at_floor(OpenConfig { prefetch: false, ..base.clone() }), false),
+        ("token by token", at_floor(OpenConfig { n_batch: Some(1), ..base.clone() }), false),
+        ("with a longer reach", at_floor(OpenConfig { n_ctx: Some(2000), ..base.clone() }), false),
+        (
+            "through small slots",
+            at_floor(OpenConfig { n_slots: Some(5), slot_bytes: Some(1 << 16), ..base.clone() }),
+            false,
+        ),
+    ];
+    for (way, config, mmap) in ways {
+        let (found, engine) = chat_bits(file, &chat.ids, &config, mmap);
+        assert!(found == expected, "{name} {way}: {config:?}");
+        assert!(engine.stats().bytes_read > engine.plan().weight_bytes, "{name} {way}: it streams");
     }
-    let no_async = OpenConfig { prefetch: false, ..base };
-    let least = open(&model(file), &no_async).plan().floor_bytes;
-    let no_async = OpenConfig { budget_bytes: Some(least), ..no_async };
-    let found = chat_bits(file, &chat.ids, &no_async).0;
-    assert!(found == expected, "{name} without reading ahead");
 }
 
 /// Code, static data and stack of the wasm module, rounded up.
