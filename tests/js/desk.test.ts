@@ -122,8 +122,12 @@ test('a reader at rest leaves the thread to others, and reads on when it is rung
   let turns = 0;
   const turn = setInterval(() => (turns += 1), 1);
   t.after(() => clearInterval(turn));
-  await new Promise((resolve) => setTimeout(resolve, 60));
-  assert.ok(turns > 5, `${turns} turns: the reader blocks its thread`);
+  // One that blocked again and again would leave room for three in every 60 ms; a busy machine does so now and then.
+  for (let window = 0; turns <= 5; window++) {
+    assert.ok(window < 50, `${turns} turns: the reader blocks its thread`);
+    turns = 0;
+    await new Promise((resolve) => setTimeout(resolve, 60));
+  }
   const ended = reader.ended();
   reader.post(0, 4);
   await ended;
