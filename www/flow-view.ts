@@ -111,4 +111,4 @@ async function loadCharts(): Promise<void> {
   }
 }
 
-const FRAMES_PER_SECOND = 12;
+const FRAMES_PER_SECOND = 8;
