@@ -6,12 +6,12 @@
 // what is in FILE. Every combination is a cell of FILE and replaces the one there, so the benchmark can be run in pieces. PROGRAM is a
 // Python with llama-cpp-python, also taken from SLUICE_BENCH_PYTHON; without one the table says that native figures are absent.
 // `llama-8b` is for `streaming` alone. Needs a build (`npm run build`) and the models (`npm run setup`).
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { withBrowser } from '../browsers/index.mjs';
-import { run } from '../command.mjs';
+import { makeModel } from '../native-command.mjs';
 import { modelsDir, root, targetDir } from '../repo.mjs';
 import { budgets } from './budgets.mjs';
 import { memory } from './memory.mjs';
@@ -61,7 +61,7 @@ async function main() {
           const key = [browser, part, name, threads].join(' ');
           console.log(`${key} thread${threads === 1 ? '' : 's'}`);
           const { make, ...model } = models[name];
-          if (make !== undefined) await makeModel(make, path.join(modelsDir, model.file));
+          if (make !== undefined) await makeModel(path.join(modelsDir, model.file), ...make);
           const setting = {
             browser,
             ...model,
@@ -93,12 +93,6 @@ function chosenOf(option, text, known) {
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) throw new Error(`--${option}: there is no ${unknown}: ${known.join(', ')}`);
   return names;
-}
-
-async function makeModel(shape, file) {
-  if ((await stat(file).catch(() => null)) !== null) return;
-  await run('cargo', ['build', '--quiet', '--release', '--bins']);
-  await run(path.join(targetDir, 'release/sluice'), ['make-model', ...shape, '--out', file]);
 }
 
 /** Where and with what it is measured. */

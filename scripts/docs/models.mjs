@@ -2,8 +2,8 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { run } from '../command.mjs';
-import { root, targetDir } from '../repo.mjs';
+import { sluice } from '../native-command.mjs';
+import { root } from '../repo.mjs';
 
 /** Where it is kept. */
 export const modelsFile = path.join(root, 'docs/models.md');
@@ -21,8 +21,6 @@ const budgets = ['64MB', '256MB', '512MB', '1GB', '2GB', '4GB'];
 
 /** The page with its table as the planner fills it now. */
 export async function modelsText() {
-  await run('cargo', ['build', '--quiet', '--release', '--bins']);
-  const sluice = (...args) => run(path.join(targetDir, 'release/sluice'), args, { capture: true });
   const folder = await mkdtemp(path.join(tmpdir(), 'sluice-models-'));
   const rows = [];
   try {

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { findBrowsers } from '../browsers/programs.mjs';
 import { run } from '../command.mjs';
-import { targetDir } from '../repo.mjs';
+import { makeModel } from '../native-command.mjs';
 import { fillMemory } from './memory-filler.mjs';
 import { withMemoryLimit } from './memory-group.mjs';
 import { measureMemory, megabytes, report } from './memory.mjs';
@@ -42,7 +42,8 @@ async function main() {
   if (values.folder === undefined) throw new Error('--folder DIR is missing: a place for 10 GB');
   if (!['opfs', 'blob', 'both'].includes(values.source)) throw new Error('--source is one of opfs, blob, both');
   await mkdir(values.folder, { recursive: true });
-  const model = values.model ?? (await makeModel(path.join(values.folder, 'llama-8b-q4_k_m.gguf')));
+  const model = values.model ?? path.join(values.folder, 'llama-8b-q4_k_m.gguf');
+  if (values.model === undefined) await makeModel(model, ...SHAPE);
   for (const source of values.source === 'both' ? ['opfs', 'blob'] : [values.source]) await measure({ ...values, model, source });
 }
 
@@ -152,13 +153,6 @@ function bytesOf(text) {
   const [, number, prefix, binary] = /^([\d.]+)([MG])(i?)B$/.exec(text) ?? [];
   if (number === undefined) throw new Error('--limit is a size as 1GB or 900MiB');
   return Math.floor(Number(number) * (binary === 'i' ? 1024 : 1000) ** (prefix === 'G' ? 3 : 2));
-}
-
-async function makeModel(file) {
-  if ((await stat(file).catch(() => null)) !== null) return file;
-  await run('cargo', ['build', '--quiet', '--release', '--bins']);
-  await run(path.join(targetDir, 'release/sluice'), ['make-model', ...SHAPE, '--out', file]);
-  return file;
 }
 
 if (import.meta.filename === process.argv[1]) {

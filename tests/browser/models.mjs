@@ -1,8 +1,9 @@
 // The models and golden data of the specs, and the native command they are compared with.
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { run } from '../../scripts/command.mjs';
-import { modelsDir, root, targetDir } from '../../scripts/repo.mjs';
+import { modelsDir, root } from '../../scripts/repo.mjs';
+
+export { sluice } from '../../scripts/native-command.mjs';
 
 /** SmolLM2 135M Instruct, Q4_1: fetched by the set-up. */
 export const smollm2 = path.join(modelsDir, 'smollm2-135m-q4_1.gguf');
@@ -18,11 +19,3 @@ export async function golden(model, ...names) {
   const { prompts } = JSON.parse(await readFile(fixture('real', `${model}.json`), 'utf8'));
   return names.map((name) => prompts.find((prompt) => prompt.name === name));
 }
-
-/** Runs the native command, built as users build it. */
-export async function sluice(...args) {
-  await (built ??= run('cargo', ['build', '--quiet', '--release', '--bins']));
-  return run(path.join(targetDir, 'release/sluice'), args, { capture: true });
-}
-
-let built;
