@@ -67,11 +67,13 @@ export class Session {
   async review(): Promise<void> {
     const [{ source }, { signal }] = [this, this.#controller];
     if (source === undefined) return;
-    const options = { ...this.#options(), memory: this.memory, signal };
+    const { memory } = this;
+    const options = { ...this.#options(), memory, signal };
     const verdict = await this.#package.inspect(packageSource(source), options).catch(() => undefined);
     if (verdict === undefined || signal.aborted || source !== this.source) return verdict?.close();
     void this.#verdict?.close();
     this.#verdict = verdict;
+    if (memory !== this.memory) return this.plan(this.memory); // the dial was moved meanwhile
     this.fit = verdict.fit;
     this.#onChange();
   }

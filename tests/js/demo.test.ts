@@ -258,6 +258,27 @@ describe('session', () => {
     assert.deepEqual([session.phase, session.engine === engines[0], session.failure], ['ready', true, undefined]);
   });
 
+  test('a dial that is moved while the verdict is given anew is planned by the new one', async () => {
+    const fit = (totalBytes: number): unknown => ({ floorBytes: 1, plan: { totalBytes, budgetBytes: 9 }, refused: null });
+    const verdict = (name: string): unknown => ({
+      model: {},
+      fit: { name },
+      plan: ({ memory }: { memory?: number }) =>
+        Promise.resolve({ ...(fit(9) as object), name: `${name} at ${memory ?? 'any'}` }),
+      close: () => undefined,
+    });
+    let say = (_: unknown): void => undefined;
+    const inspected = [Promise.resolve(verdict('first')), new Promise((resolve) => (say = resolve))];
+    const session = new Session(() => undefined, { inspect: () => inspected.shift() as never, open: undefined as never });
+    await session.choose({ url: 'http://h/m.gguf' });
+    const reviewed = session.review();
+    session.plan(5);
+    say(verdict('second'));
+    await reviewed;
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.equal((session.fit as unknown as { name: string }).name, 'second at 5');
+  });
+
   test('a source is called by the last part of its address, also by one that is badly written', () => {
     assert.equal(nameOf({ url: 'https://h/a/my%20model.gguf?token=x#y' }), 'my model.gguf');
     assert.equal(nameOf({ url: 'https://h/100%.gguf' }), '100%.gguf');
