@@ -42,7 +42,7 @@ const visits = {
         document.querySelector('form').requestSubmit();
       });
     },
-    shows: { log: /France\?\s*\w{2}/ },
+    shows: { log: /France\?\s*\S{2}/ },
   },
   search: {
     async does(page) {
