@@ -111,6 +111,17 @@ pub struct StepBounds {
 impl Default for StepBounds {
     /// At most about 20 ms on a slow core.
     fn default() -> Self {
-        Self { macs_f32: 8 << 20, macs_rounded: 48 << 20, other: 6 << 20 }
+        Self { macs_f32: 8 << 20, macs_rounded: 48 << 20, other: 24 << 20 }
+    }
+}
+
+impl StepBounds {
+    /// What takes `n` threads as long as these bounds take one.
+    #[must_use]
+    pub fn shared_by(self, n: usize) -> Self {
+        let Self { macs_f32, macs_rounded, other } = self;
+        let [macs_f32, macs_rounded, other] =
+            [macs_f32, macs_rounded, other].map(|bound| bound.saturating_mul(n));
+        Self { macs_f32, macs_rounded, other }
     }
 }

@@ -12,9 +12,9 @@ use super::Team;
 
 /// Part of a matrix `[n_columns, stride]`: elements `first..first + width` of every column, to be cut both ways.
 #[derive(Debug)]
-pub struct Grid<'a> {
+pub struct Grid<'a, T> {
     /// The matrix; its last column may end after its last element.
-    pub data: &'a mut [f32],
+    pub data: &'a mut [T],
     /// Distance between columns.
     pub stride: usize,
     /// Where the part begins in each column.
@@ -29,23 +29,23 @@ pub struct Grid<'a> {
 
 /// A piece: some elements of some columns, which nobody else has.
 #[derive(Debug)]
-pub struct Piece<'a> {
+pub struct Piece<'a, T> {
     /// The first element of the first column.
-    start: *mut f32,
+    start: *mut T,
     stride: usize,
     elements: Range<usize>,
     columns: Range<usize>,
-    matrix: PhantomData<&'a mut [f32]>,
+    matrix: PhantomData<&'a mut [T]>,
 }
 
-impl Grid<'_> {
+impl<T: Send> Grid<'_, T> {
     /// Has the threads of `team` take the pieces, `work(own, piece)` with the working memory of the thread that took it.
     /// There must be a working memory for each thread.
     pub fn share<O: Send>(
         self,
         team: &dyn Team,
         own: &mut [O],
-        work: impl Fn(&mut O, Piece<'_>) + Sync,
+        work: impl Fn(&mut O, Piece<'_, T>) + Sync,
     ) {
         let Self { data, stride, first, width, n_columns, piece: (wide, high) } = self;
         assert!(team.n_threads() <= own.len(), "working memory for each thread");
@@ -88,7 +88,7 @@ impl Grid<'_> {
     }
 }
 
-impl Piece<'_> {
+impl<T> Piece<'_, T> {
     /// Which elements of the part.
     #[must_use]
     pub fn elements(&self) -> Range<usize> {
@@ -102,7 +102,7 @@ impl Piece<'_> {
     }
 
     /// The piece's elements in its column `i`.
-    pub fn column(&mut self, i: usize) -> &mut [f32] {
+    pub fn column(&mut self, i: usize) -> &mut [T] {
         assert!(i < self.columns.len(), "a column of the piece");
         #[allow(
             clippy::disallowed_methods,

@@ -3,6 +3,7 @@
 use core::mem::take;
 use core::ops::Range;
 
+use super::rows::{each_row, round_shared};
 use super::{Pass, State};
 use crate::kernels;
 use crate::model::Model;
@@ -16,11 +17,12 @@ impl State {
         width: u32,
         units: &Range<usize>,
         first_token: usize,
-        f: impl FnMut(&mut [f32]),
+        f: impl Fn(&mut [f32]) + Sync,
     ) {
         let (width, offset) = (width as usize, if buf == Buf::Logits { 0 } else { first_token });
         let rows = (units.start + offset) * width..(units.end + offset) * width;
-        self.scratch.memories[buf.memory()][rows].chunks_exact_mut(width).for_each(f);
+        let rows = &mut self.scratch.memories[buf.memory()][rows];
+        each_row(self.team.as_deref(), rows, width, |_, row| f(row));
     }
 
     pub(super) fn fill_rope_table(
@@ -54,13 +56,14 @@ impl State {
     ) {
         let values = tokens.start * groups * width..tokens.end * groups * width;
         let mut out = take(&mut self.scratch.memories[output.memory()]);
-        let rows = out[values.clone()].chunks_exact_mut(width);
+        let (team, rows) = (self.team.as_deref(), &mut out[values.clone()]);
         if input.memory() == output.memory() {
-            rows.for_each(|row| kernels::rms_norm_assign(row, Some(weight), eps));
+            each_row(team, rows, width, |_, row| kernels::rms_norm_assign(row, Some(weight), eps));
         } else {
             let x = &self.scratch.memories[input.memory()][values];
-            rows.zip(x.chunks_exact(width))
-                .for_each(|(row, x)| kernels::rms_norm(x, Some(weight), eps, row));
+            each_row(team, rows, width, |i, row| {
+                kernels::rms_norm(&x[i * width..][..width], Some(weight), eps, row);
+            });
         }
         self.scratch.memories[output.memory()] = out;
     }
@@ -81,25 +84,23 @@ impl State {
             let x = &self.scratch.memories[input.memory()][values.clone()];
             out[values.clone()].copy_from_slice(x);
         }
-        out[values]
-            .chunks_exact_mut(width)
-            .for_each(|row| kernels::layer_norm_assign(row, Some(weight), Some(bias), eps));
+        each_row(self.team.as_deref(), &mut out[values], width, |_, row| {
+            kernels::layer_norm_assign(row, Some(weight), Some(bias), eps);
+        });
         self.scratch.memories[output.memory()] = out;
     }
 
     pub(super) fn round(&mut self, input: Buf, width: usize, block: usize, rows: Range<usize>) {
         let rounded = &mut self.scratch.rounded;
-        let x = &self.scratch.memories[input.memory()];
-        for row in rows {
-            let of = |n: usize| row * (width / n)..(row + 1) * (width / n);
-            kernels::quantize_q8(
-                &x[of(1)],
-                block,
-                &mut rounded.qs[of(1)],
-                &mut rounded.scales[of(block)],
-                &mut rounded.sums[of(16)],
-            );
-        }
+        let of = |n: usize| rows.start * (width / n)..rows.end * (width / n);
+        round_shared(
+            self.team.as_deref(),
+            &self.scratch.memories[input.memory()][of(1)],
+            (width, block),
+            &mut rounded.qs[of(1)],
+            &mut rounded.scales[of(block)],
+            &mut rounded.sums[of(16)],
+        );
     }
 
     pub(super) fn rotate(
@@ -114,12 +115,14 @@ impl State {
         let (table, rope) = (&self.scratch.ropes[rope], &model.program.ropes[rope]);
         let (n_rot, n) = (rope.n_rot(), rope.n_rot() / 2);
         let rows = &mut self.scratch.memories[buf.memory()];
-        for token in tokens {
-            let (cos, sin) = (&table.cos[token * n..][..n], &table.sin[token * n..][..n]);
-            for head in rows[token * width..][..width].chunks_exact_mut(head_dim) {
+        let rows = &mut rows[tokens.start * width..tokens.end * width];
+        each_row(self.team.as_deref(), rows, width, |i, row| {
+            let at = (tokens.start + i) * n;
+            let (cos, sin) = (&table.cos[at..][..n], &table.sin[at..][..n]);
+            for head in row.chunks_exact_mut(head_dim) {
                 kernels::rope(&mut head[..n_rot], cos, sin, rope.pairing);
             }
-        }
+        });
     }
 
     pub(super) fn write_kv(&mut self, pass: &Pass, layer: u32, tokens: Range<usize>) {
@@ -138,11 +141,14 @@ impl State {
         let values = rows.start * width..rows.end * width;
         let mut gate = take(&mut self.scratch.memories[Buf::Gate.memory()]);
         let up = &self.scratch.memories[Buf::Up.memory()][values.clone()];
-        match gating {
-            Gating::Silu => kernels::silu_mul(&mut gate[values], up),
-            Gating::ClampedSilu => kernels::clamped_silu_mul(&mut gate[values], up),
-            Gating::Gelu => kernels::gelu_mul(&mut gate[values], up),
-        }
+        let combine = match gating {
+            Gating::Silu => kernels::silu_mul,
+            Gating::ClampedSilu => kernels::clamped_silu_mul,
+            Gating::Gelu => kernels::gelu_mul,
+        };
+        each_row(self.team.as_deref(), &mut gate[values], width, |i, row| {
+            combine(row, &up[i * width..][..width]);
+        });
         self.scratch.memories[Buf::Gate.memory()] = gate;
     }
 
@@ -150,11 +156,14 @@ impl State {
         let values = tokens.start * width..tokens.end * width;
         let mut residual = take(&mut self.scratch.memories[Buf::Residual.memory()]);
         let block = &self.scratch.memories[Buf::Hidden.memory()][values.clone()];
-        if scale == 1.0 {
-            kernels::add_assign(&mut residual[values], block);
-        } else {
-            kernels::add_scaled(&mut residual[values], block, scale);
-        }
+        each_row(self.team.as_deref(), &mut residual[values], width, |i, row| {
+            let block = &block[i * width..][..width];
+            if scale == 1.0 {
+                kernels::add_assign(row, block);
+            } else {
+                kernels::add_scaled(row, block, scale);
+            }
+        });
         self.scratch.memories[Buf::Residual.memory()] = residual;
     }
 }

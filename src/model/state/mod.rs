@@ -7,6 +7,7 @@
 mod elementwise;
 mod project;
 mod routing;
+mod rows;
 mod run;
 mod scratch;
 mod shared;
@@ -127,14 +128,11 @@ impl State {
                 return Err(Error::new(ErrorKind::InvalidOption, message).with("key", key));
             }
         }
+        let n_threads = team.as_ref().map_or(1, |team| team.n_threads());
         Ok(Self {
             shape: *shape,
-            bounds: StepBounds::default(),
-            scratch: Scratch::new(
-                &model.program,
-                shape,
-                team.as_ref().map_or(1, |team| team.n_threads()),
-            )?,
+            bounds: StepBounds::default().shared_by(n_threads),
+            scratch: Scratch::new(&model.program, shape, n_threads)?,
             kv: KvCache::new(&model.program.kv, model.config.kv, shape)?,
             team: team.filter(|team| THREADS && team.n_threads() > 1),
             pos: 0,

@@ -151,10 +151,14 @@ impl Attention<'_> {
         data: &mut [f32],
     ) {
         let head_dim = self.head_dim;
-        let tile = own[0].attention_tile();
+        let n_threads = team.n_threads();
+        // As few tiles of tokens as give every thread as many.
+        let tiles = tokens.len().div_ceil(own[0].attention_tile());
+        let tiles = if groups.len() > 1 { tiles } else { tiles.next_multiple_of(n_threads) };
+        let tile = tokens.len().div_ceil(tiles);
         let n_pieces = groups.len() * tokens.len().div_ceil(tile);
         // Heads that share keys and values are faster together: they part only to give every thread something.
-        let parts = team.n_threads().div_ceil(n_pieces).min(self.group);
+        let parts = n_threads.div_ceil(n_pieces).min(self.group);
         let heads =
             (self.group.div_ceil(parts)..=self.group).find(|n| self.group.is_multiple_of(*n));
         let heads = heads.unwrap_or(self.group);
@@ -215,7 +219,7 @@ pub(super) fn attention_cost(n_seen: usize, n_heads: usize, head_dim: usize) -> 
 /// Multiplications, or what takes as long, below which calling the others takes longer than doing it.
 pub(super) const WORTH_SHARING: usize = 32 << 10;
 /// Pieces for each thread, so that one that comes late takes fewer.
-const PIECES: usize = 3;
+pub(super) const PIECES: usize = 3;
 /// Rows of a piece are a whole number of these: a cache line of results.
 const ROWS: usize = 16;
 /// Columns that the kernels take together.
