@@ -89,6 +89,7 @@ async function hasNoBlock(urls: readonly string[]): Promise<boolean> {
 /** Why the rest of the model does not fit into the store; `undefined` when it does, or nobody knows. */
 async function shortOfRoom(source: StoredSource): Promise<string | undefined> {
   const missing = source.missingBytes;
+  if (missing === 0) return undefined; // asking the browser takes a while
   const { quota, usage } = await navigator.storage.estimate().catch((): StorageEstimate => ({}));
   if (missing === undefined || quota === undefined || usage === undefined || missing <= quota - usage) return undefined;
   return `the browser gives this page room for ${Math.max(0, quota - usage)} bytes more, and storing the model takes ${missing}`;

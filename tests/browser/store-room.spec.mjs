@@ -110,6 +110,15 @@ for (const name of ['chromium', 'firefox']) {
       assert.deepEqual(await evaluate(removeAll), []);
     });
 
+    it('a model that is stored whole needs no room, whatever the browser estimates', async () => {
+      const url = server.faulty('sound', smollm2);
+      assert.equal((await answer(url)).error, undefined);
+      server.requests.splice(0);
+      await evaluate(estimateInWorkers, 'Promise.resolve({ quota: 0, usage: 1 })');
+      const { error } = await answer(url);
+      assert.deepEqual([error, given()], [undefined, 0]);
+    });
+
     for (const [what, estimate] of [
       ['says nothing', 'Promise.resolve({})'],
       ['fails', "Promise.reject(new TypeError('no estimate'))"],
