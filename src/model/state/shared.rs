@@ -220,7 +220,7 @@ pub(super) fn attention_cost(n_seen: usize, n_heads: usize, head_dim: usize) -> 
 pub(super) const WORTH_SHARING: usize = 32 << 10;
 /// Pieces for each thread, so that one that comes late takes fewer.
 pub(super) const PIECES: usize = 3;
-/// Rows of a piece are a whole number of these: a cache line of results.
-const ROWS: usize = 16;
-/// Columns that the kernels take together.
-const COLUMNS: usize = 8;
+/// Rows and columns that the kernels take together: pieces of whole ones cost nothing extra, and more rows than these would leave
+/// the threads unequal shares of a small product.
+const ROWS: usize = 4;
+const COLUMNS: usize = 16;
