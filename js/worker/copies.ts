@@ -81,54 +81,17 @@ export class CopiedSource implements Source {
   }
 }
 
-/**
- * The reading side, until what it gives back is called. A header is asked for in a row of pieces, each of up to twice as many bytes: while
- * one is being understood, the next is read.
- */
-export function serveCopies(source: Source, port: MessagePort): () => void {
-  let ahead: Copy | undefined;
+/** The reading side. */
+export function serveCopies(source: Source, port: MessagePort): void {
   port.onmessage = ({ data }: MessageEvent<Wanted | null>) => {
     if (data === null) return port.postMessage({ kind: 'facts', facts: factsOf(source) } satisfies Answer);
-    const { n, file, offset, length } = data;
-    const known = ahead?.file === file && ahead.offset === offset && ahead.bytes.byteLength === length ? ahead.bytes : undefined;
-    ahead = undefined;
-    Promise.resolve(known ?? copyOf(source, data)).then(
-      (bytes) => {
-        port.postMessage({ kind: 'bytes', n, bytes } satisfies Answer, [bytes]);
-        ahead = copyAhead(source, data);
-      },
+    const { n } = data;
+    copyOf(source, data).then(
+      (bytes) => port.postMessage({ kind: 'bytes', n, bytes } satisfies Answer, [bytes]),
       (thrown: unknown) => port.postMessage({ kind: 'failed', n, error: toPlainError(thrown) } satisfies Answer),
     );
   };
-  return () => {
-    port.close();
-    ahead = undefined;
-  };
 }
-
-/** Bytes that nobody has asked for yet. */
-interface Copy {
-  file: number;
-  offset: number;
-  bytes: ArrayBuffer;
-}
-
-/** What comes after `last`, where it can be had at once. */
-function copyAhead(source: Source, last: Wanted): Copy | undefined {
-  const { file } = last;
-  const offset = last.offset + last.length;
-  const length = Math.min(2 * last.length, LONGEST_AHEAD, (source.size(file) ?? 0) - offset);
-  if (source.arriving === true || source.readInto === undefined || length <= 0) return undefined;
-  const place = new Uint8Array(length);
-  try {
-    return source.readInto(file, offset, place) ? { file, offset, bytes: place.buffer } : undefined;
-  } catch {
-    return undefined; // whoever asks for it hears why
-  }
-}
-
-/** As `HeaderReader` of `src/gguf/reader.rs` asks for at most. */
-const LONGEST_AHEAD = 2 << 20;
 
 async function copyOf(source: Source, { file, offset, length }: Wanted): Promise<ArrayBuffer> {
   const place = new Uint8Array(length);

@@ -69,10 +69,9 @@ async function read({ source: spec, planner, engine }: ToHelper & { role: 'read'
   const files = await opening;
   const source: Source = files.rereads || files.readInto ? files : new Recorded(files);
   served.push(planner, engine);
-  const stopCopies = serveCopies(source, planner);
+  serveCopies(source, planner);
   engine.onmessage = ({ data }: MessageEvent<ToReader>) => {
     if (data.kind === 'order') return source.willUse?.(data.files, data.offsets, data.lengths);
-    stopCopies(); // the plan is made
     serveDesk(source, data, engine).catch((thrown: unknown) => say({ kind: 'failed', error: toPlainError(thrown) }));
   };
   return { kind: 'ready', ...(files.advice !== undefined && { advice: files.advice }) };
