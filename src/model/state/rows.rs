@@ -2,7 +2,7 @@
 
 use super::shared::PIECES;
 use crate::kernels;
-use crate::team::{Grid, Team};
+use crate::team::{Grid, THREADS, Team};
 
 /// Does `work(i, row)` to each row of `data`, `[n_rows, width]`.
 pub(super) fn each_row(
@@ -11,12 +11,20 @@ pub(super) fn each_row(
     width: usize,
     work: impl Fn(usize, &mut [f32]) + Sync,
 ) {
-    let n_rows = data.len() / width;
-    let Some(team) = team.filter(|_| n_rows > 1 && data.len() >= VALUES_WORTH_SHARING) else {
-        data.chunks_exact_mut(width).enumerate().for_each(|(i, row)| work(i, row));
-        return;
-    };
-    let n_threads = team.n_threads();
+    match worth_sharing(team, data.len() / width, data.len()) {
+        Some(team) => share_rows(team, data, width, &work),
+        None => data.chunks_exact_mut(width).enumerate().for_each(|(i, row)| work(i, row)),
+    }
+}
+
+/// Once in the module, whatever the work is.
+fn share_rows(
+    team: &dyn Team,
+    data: &mut [f32],
+    width: usize,
+    work: &(dyn Fn(usize, &mut [f32]) + Sync),
+) {
+    let (n_rows, n_threads) = (data.len() / width, team.n_threads());
     let piece = (width, n_rows.div_ceil(n_threads * PIECES));
     let grid = Grid { data, stride: width, first: 0, width, n_columns: n_rows, piece };
     grid.share(team, &mut vec![(); n_threads], |(), mut piece| {
@@ -24,6 +32,11 @@ pub(super) fn each_row(
             work(row, piece.column(i));
         }
     });
+}
+
+/// The team, where there are rows enough for several threads.
+fn worth_sharing(team: Option<&dyn Team>, n_rows: usize, n_values: usize) -> Option<&dyn Team> {
+    team.filter(|_| THREADS && n_rows > 1 && n_values >= VALUES_WORTH_SHARING)
 }
 
 /// Values and what they are rounded to, of adjacent rows.
@@ -44,7 +57,7 @@ pub(super) fn round_shared(
     sums: &mut [i16],
 ) {
     let n_rows = x.len() / width;
-    let Some(team) = team.filter(|_| n_rows > 1 && x.len() >= VALUES_WORTH_SHARING) else {
+    let Some(team) = worth_sharing(team, n_rows, x.len()) else {
         return kernels::quantize_q8(x, block, qs, scales, sums);
     };
     let n_threads = team.n_threads();
