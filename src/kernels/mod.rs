@@ -20,14 +20,16 @@
 #![allow(clippy::too_many_lines, reason = "a kernel is one piece")]
 #![allow(clippy::doc_markdown, reason = "the names of formats are words here, not items")]
 
+mod attention;
 pub mod math;
 mod operands;
 pub mod scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod simd128;
 
-use core::ops::Range;
-
+pub use attention::{
+    attention, attention_scores, attention_scratch, attention_values, attention_weights,
+};
 pub use operands::{
     ActFormat, Activations, AttentionOut, KvRows, Out, Q8, Queries, RopePairing, Scoring, Weights,
     activation_format,
@@ -224,44 +226,4 @@ pub fn rope(x: &mut [f32], cos: &[f32], sin: &[f32], pairing: RopePairing) {
 pub fn kv_encode(ty: GgmlType, src: &[f32], dst: &mut [u8]) {
     assert_eq!(ty.row_bytes(src.len() as u64), Some(dst.len() as u64), "{ty}: stored size");
     active::kv_encode(ty, src, dst);
-}
-
-/// Elements of scores that [`attention`] needs for `n_tokens` tokens and `n_heads` heads when no token sees more than
-/// `longest` positions.
-#[must_use]
-pub const fn attention_scratch(n_tokens: usize, n_heads: usize, longest: usize) -> usize {
-    let tokens = scalar::attention_tile(n_heads);
-    longest * n_heads * if n_tokens < tokens { n_tokens } else { tokens }
-}
-
-/// Attention of some tokens for the heads that share one KV head. Token `t` sees the positions `spans[t]`; all of them are
-/// stored in `k` and `v`. For every token and head on its own: scores, their maximum exactly, exponentials and values in
-/// order of position, one chain for the sum (a sink comes first), and at the end a multiplication by `1 / sum`.
-pub fn attention(
-    q: &Queries<'_>,
-    spans: &[Range<usize>],
-    k: &KvRows<'_>,
-    v: &KvRows<'_>,
-    scoring: &Scoring<'_>,
-    scores: &mut [f32],
-    out: &mut AttentionOut<'_>,
-) {
-    let Some(last) = spans.len().checked_sub(1) else { return };
-    let longest = spans.iter().map(Range::len).max().unwrap_or(0);
-    assert!(spans.iter().all(|s| s.start < s.end), "every token sees a position");
-    assert!(longest <= k.capacity && longest <= v.capacity, "the positions are stored");
-    let group = q.n_heads * q.head_dim;
-    assert!(q.data.len() >= last * q.stride + group, "queries of {} tokens", spans.len());
-    let group = q.n_heads * out.value_dim;
-    assert!(out.data.len() >= last * out.stride + group, "room for {} tokens", spans.len());
-    assert!(scoring.sinks.is_none_or(|s| s.len() == q.n_heads), "a sink per head");
-    let scratch = attention_scratch(spans.len(), q.n_heads, longest);
-    assert!(scores.len() >= scratch, "scores: {} of {scratch}", scores.len());
-    for (rows, dim) in [(k, q.head_dim), (v, out.value_dim)] {
-        let stored = rows.ty.row_bytes(dim as u64);
-        let end =
-            stored.map(|n| (rows.capacity - 1) * rows.row_bytes + rows.head_offset + n as usize);
-        assert!(end.is_some_and(|end| end <= rows.bytes.len()), "{}: rows of {dim}", rows.ty);
-    }
-    active::attention(q, spans, k, v, scoring, scores, out);
 }

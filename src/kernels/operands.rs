@@ -133,9 +133,18 @@ pub struct KvRows<'a> {
     pub head_offset: usize,
     /// Rows kept.
     pub capacity: usize,
+    /// Whether it is known that no element of these rows is infinite or a NaN.
+    pub finite: bool,
 }
 
 impl<'a> KvRows<'a> {
+    /// The same rows from element `first` on, the start of a block.
+    #[must_use]
+    pub fn from_element(self, first: usize) -> Self {
+        let bytes = first / self.ty.block_elements() * self.ty.block_bytes();
+        Self { head_offset: self.head_offset + bytes, ..self }
+    }
+
     /// The bytes of this head at position `pos`, to the end of the storage.
     #[inline]
     pub(super) fn at(&self, pos: usize) -> &'a [u8] {

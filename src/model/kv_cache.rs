@@ -1,7 +1,8 @@
 //! Keys and values of the positions that a session has seen.
 //!
 //! The memory of a full context is taken when the session begins and not touched before it is used: a layer grows page
-//! by page inside what it has. A layer with a sliding window keeps its window and one chunk, and no more.
+//! by page inside what it has. A layer with a sliding window keeps its window and one chunk, and no more. Each head lies by
+//! itself, position after position: attention goes through one head's keys or values, and a processor reads ahead of that.
 
 use core::ops::Range;
 
@@ -39,8 +40,13 @@ impl KvLayer {
 
     /// Bytes of one position's keys, and as many of its values.
     pub(crate) fn row_bytes(&self, ty: GgmlType) -> u64 {
+        self.head_bytes(ty).saturating_mul(u64::from(self.n_head_kv))
+    }
+
+    /// Bytes of one position's key of one head, and as many of its value.
+    fn head_bytes(&self, ty: GgmlType) -> u64 {
         // The model was refused if its heads are no whole number of blocks.
-        ty.row_bytes(u64::from(self.n_head_kv) * u64::from(self.head_dim)).unwrap_or(0)
+        ty.row_bytes(u64::from(self.head_dim)).unwrap_or(0)
     }
 
     /// Bytes of the layer.
@@ -81,17 +87,29 @@ pub(crate) struct KvCache {
 struct Kept {
     layer: KvLayer,
     capacity: u32,
-    row_bytes: usize,
+    /// Bytes of a position.
+    head_bytes: usize,
+    heads: Vec<Head>,
+}
+
+/// Keys and values of one head, `[positions, head_bytes]` each.
+#[derive(Debug)]
+struct Head {
     keys: Vec<u8>,
     values: Vec<u8>,
+    /// No key or value since the cache was empty had an infinity or a NaN.
+    finite: bool,
 }
 
 impl KvCache {
     /// Bytes of a cache.
     pub(crate) fn price(layers: &[KvLayer], kv: KvType, shape: &Shape) -> u64 {
         let ty = format_of(kv);
-        let rows = layers.iter().map(|layer| layer.bytes(ty, shape));
-        rows.fold(size_of::<Kept>() as u64 * layers.len() as u64, u64::saturating_add)
+        layers.iter().fold(0, |sum: u64, layer| {
+            let heads = u64::from(layer.n_head_kv).saturating_mul(size_of::<Head>() as u64);
+            let own = heads.saturating_add(size_of::<Kept>() as u64);
+            sum.saturating_add(own).saturating_add(layer.bytes(ty, shape))
+        })
     }
 
     /// Takes the memory of all layers.
@@ -121,6 +139,7 @@ impl KvCache {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.reached = 0;
+        self.layers.iter_mut().flat_map(|kept| &mut kept.heads).for_each(|head| head.finite = true);
     }
 
     /// Writes the keys and values of one position.
@@ -129,24 +148,30 @@ impl KvCache {
         let kept = &mut self.layers[layer as usize];
         let row = (pos % kept.capacity) as usize;
         kept.grow_to(row + 1);
-        let bytes = row * kept.row_bytes..(row + 1) * kept.row_bytes;
-        crate::kernels::kv_encode(ty, key, &mut kept.keys[bytes.clone()]);
-        crate::kernels::kv_encode(ty, value, &mut kept.values[bytes]);
+        let dim = kept.layer.head_dim as usize;
+        let bytes = row * kept.head_bytes..(row + 1) * kept.head_bytes;
+        let vectors = key.chunks_exact(dim).zip(value.chunks_exact(dim));
+        for (head, (key, value)) in kept.heads.iter_mut().zip(vectors) {
+            crate::kernels::kv_encode(ty, key, &mut head.keys[bytes.clone()]);
+            crate::kernels::kv_encode(ty, value, &mut head.values[bytes.clone()]);
+            head.finite &= key.iter().chain(value).all(|x| x.abs() <= F16_MAX);
+        }
     }
 
     /// Keys and values of a layer as the queries of key-value head `head_kv` see them.
     pub(crate) fn rows(&self, layer: u32, head_kv: usize) -> (KvRows<'_>, KvRows<'_>) {
         let kept = &self.layers[layer as usize];
-        let head_offset = head_kv * (kept.row_bytes / kept.layer.n_head_kv as usize);
+        let head = &kept.heads[head_kv];
         let rows = |bytes| KvRows {
             ty: self.ty,
             bytes,
-            row_bytes: kept.row_bytes,
-            head_offset,
+            row_bytes: kept.head_bytes,
+            head_offset: 0,
             // While the layer has not grown to its capacity, no position has come round to row 0 again.
-            capacity: kept.keys.len() / kept.row_bytes,
+            capacity: head.keys.len() / kept.head_bytes,
+            finite: head.finite,
         };
-        (rows(&kept.keys), rows(&kept.values))
+        (rows(&head.keys), rows(&head.values))
     }
 
     /// What a layer is like.
@@ -158,17 +183,23 @@ impl KvCache {
 impl Kept {
     fn new(layer: KvLayer, ty: GgmlType, shape: &Shape) -> Result<Self> {
         let capacity = layer.capacity(shape);
-        let half = layer.bytes(ty, shape) / 2;
-        let row_bytes = usize::try_from(layer.row_bytes(ty)).map_err(|_| too_large(half))?;
-        Ok(Self { layer, capacity, row_bytes, keys: reserve(half)?, values: reserve(half)? })
+        let n_bytes = layer.head_bytes(ty).saturating_mul(u64::from(capacity));
+        let head_bytes = usize::try_from(layer.head_bytes(ty)).map_err(|_| too_large(n_bytes))?;
+        let mut heads = reserve(u64::from(layer.n_head_kv))?;
+        for _ in 0..layer.n_head_kv {
+            heads.push(Head { keys: reserve(n_bytes)?, values: reserve(n_bytes)?, finite: true });
+        }
+        Ok(Self { layer, capacity, head_bytes, heads })
     }
 
     /// Makes rows up to `n_rows` usable, a page at a time and never beyond what was taken.
     fn grow_to(&mut self, n_rows: usize) {
-        if self.keys.len() < n_rows * self.row_bytes {
+        if self.heads.first().is_some_and(|head| head.keys.len() < n_rows * self.head_bytes) {
             let n_rows = n_rows.next_multiple_of(PAGE as usize).min(self.capacity as usize);
-            self.keys.resize(n_rows * self.row_bytes, 0);
-            self.values.resize(n_rows * self.row_bytes, 0);
+            for head in &mut self.heads {
+                head.keys.resize(n_rows * self.head_bytes, 0);
+                head.values.resize(n_rows * self.head_bytes, 0);
+            }
         }
     }
 }
@@ -187,6 +218,8 @@ fn too_large(n_bytes: u64) -> Error {
     Error::new(ErrorKind::OutOfMemory, message).with("needed_bytes", n_bytes)
 }
 
+/// The largest half: what is not larger is finite in every format.
+const F16_MAX: f32 = 65_504.0;
 /// Positions of a page.
 pub(crate) const PAGE: u32 = 1 << 6;
 
@@ -229,15 +262,13 @@ mod tests {
             let (keys, values) = cache.rows(0, 1);
             assert_eq!(
                 (keys.capacity, keys.head_offset, values.row_bytes),
-                (kept, 64, 128),
+                (kept, 0, 64),
                 "after {pos}"
             );
         }
-        let kept = &cache.layers[0];
-        assert_eq!(
-            (kept.keys.capacity(), kept.values.capacity()),
-            (12_800, 12_800),
-            "nothing was taken later"
-        );
+        for head in &cache.layers[0].heads {
+            let taken = (head.keys.capacity(), head.values.capacity());
+            assert_eq!(taken, (6400, 6400), "nothing was taken later");
+        }
     }
 }

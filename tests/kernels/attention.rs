@@ -3,7 +3,8 @@
 use core::ops::Range;
 
 use sluice::kernels::{
-    self, AttentionOut, KvRows, Queries, Scoring, attention_scratch, kv_encode, scalar,
+    self, AttentionOut, KvRows, Queries, Scoring, attention_scores, attention_scratch,
+    attention_values, attention_weights, kv_encode, scalar,
 };
 use sluice::quant::{GgmlType, dequantize_row};
 use wasm_bindgen_test::wasm_bindgen_test;
@@ -25,6 +26,8 @@ struct Case {
     values: Vec<u8>,
     /// Between heads of a row, so that rows hold more than one head.
     pad: usize,
+    /// What is said of keys and values.
+    finite: bool,
 }
 
 impl Case {
@@ -66,6 +69,7 @@ impl Case {
             keys,
             values,
             pad: block,
+            finite: true,
         }
     }
 
@@ -76,7 +80,14 @@ impl Case {
 
     fn rows<'a>(&self, bytes: &'a [u8]) -> KvRows<'a> {
         let row_bytes = bytes.len() / self.capacity;
-        KvRows { ty: self.ty, bytes, row_bytes, head_offset: self.pad, capacity: self.capacity }
+        KvRows {
+            ty: self.ty,
+            bytes,
+            row_bytes,
+            head_offset: self.pad,
+            capacity: self.capacity,
+            finite: self.finite,
+        }
     }
 
     /// `[n_tokens, n_heads, value_dim]`, checked to have the bits of the definition.
@@ -107,6 +118,41 @@ impl Case {
             &format!("{} {n_tokens} tokens, {n_heads} heads of {dim}", self.ty),
         );
         (got, scale)
+    }
+
+    /// Parts of the attention of one token, each done piece by piece: the bits of the whole.
+    fn agree_in_parts(&self) {
+        let (want, scale) = self.agree();
+        let (k, v, span) = (self.rows(&self.keys), self.rows(&self.values), &self.spans[0]);
+        let scoring = Scoring { scale, softcap: self.softcap, sinks: self.sinks.as_deref() };
+        let n = span.len();
+        let mut scores = vec![f32::NAN; self.n_heads * n];
+        for (from, to) in [(0, n / 3), (n / 3, n)].into_iter().filter(|(from, to)| from < to) {
+            let mut some = vec![f32::NAN; self.n_heads * (to - from)];
+            let positions = span.start + from..span.start + to;
+            attention_scores(&self.queries(), positions, &k, &mut some);
+            for (head, some) in some.chunks(to - from).enumerate() {
+                scores[head * n + from..head * n + to].copy_from_slice(some);
+            }
+        }
+        let mut factors = vec![f32::NAN; self.n_heads];
+        let first = self.n_heads / 2;
+        for heads in [0..first, first..self.n_heads].into_iter().filter(|heads| !heads.is_empty()) {
+            let some = &mut scores[heads.start * n..heads.end * n];
+            attention_weights(some, &scoring, heads.start, &mut factors[heads]);
+        }
+        let mut got = want.clone();
+        let half = self.value_dim / 2 / 32 * 32;
+        for elements in [0..half, half..self.value_dim].into_iter().filter(|e| !e.is_empty()) {
+            let mut some = vec![f32::NAN; self.n_heads * elements.len()];
+            let v = v.from_element(elements.start);
+            attention_values(&scores, &factors, span.clone(), &v, &mut some);
+            for (head, some) in some.chunks(elements.len()).enumerate() {
+                let start = head * self.value_dim;
+                got[start + elements.start..start + elements.end].copy_from_slice(some);
+            }
+        }
+        assert_same(&got, &want, &format!("{} in parts", self.ty));
     }
 
     fn check_close(&self, got: &[f32], scale: f32) {
@@ -202,6 +248,21 @@ pub(crate) fn attention_follows_the_definition() {
 }
 
 #[wasm_bindgen_test(unsupported = test)]
+pub(crate) fn the_parts_of_one_token_make_the_whole() {
+    for (seed, ty) in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0].into_iter().enumerate() {
+        for n_heads in 1..=9 {
+            for (head_dim, value_dim) in [(64, 64), (128, 96), (256, 256)] {
+                for window in [None, Some(37)] {
+                    let seed = (100 * n_heads + 10 * seed) as u64 + value_dim as u64;
+                    let spans = causal(1, 75, window);
+                    Case::new(ty, [n_heads, head_dim, value_dim], spans, seed).agree_in_parts();
+                }
+            }
+        }
+    }
+}
+
+#[wasm_bindgen_test(unsupported = test)]
 pub(crate) fn a_value_that_is_no_number_shows_in_every_token_that_sees_it() {
     for ty in [GgmlType::F32, GgmlType::F16, GgmlType::Q8_0] {
         for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -211,6 +272,7 @@ pub(crate) fn a_value_that_is_no_number_shows_in_every_token_that_sees_it() {
                 let at = 6 * row_bytes + case.pad..7 * row_bytes - case.pad;
                 let mut row = vec![0.25; 32];
                 row[9] = bad;
+                case.finite = false;
                 let bytes = if in_keys { &mut case.keys } else { &mut case.values };
                 kv_encode(ty, &row, &mut bytes[at]);
                 let (k, v) = (case.rows(&case.keys), case.rows(&case.values));

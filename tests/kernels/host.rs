@@ -16,6 +16,7 @@ const TESTS: &[(&str, fn())] = tests![
     attention::a_value_that_is_no_number_shows_in_every_token_that_sees_it,
     attention::attention_follows_the_definition,
     attention::queries_of_any_size_follow_the_definition,
+    attention::the_parts_of_one_token_make_the_whole,
     matmul::exact_products_follow_the_definition,
     matmul::fast_products_follow_the_definition_at_the_extremes,
     matmul::fast_products_follow_the_definition_in_every_shape,

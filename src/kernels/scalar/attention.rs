@@ -28,27 +28,52 @@ pub fn attention(
         for head in 0..q.n_heads {
             let query = &q.data[token * q.stride + head * q.head_dim..][..q.head_dim];
             let scores = &mut scores[..span.len()];
-            match k.ty {
-                GgmlType::F32 => score::<KvF32>(query, span, k, scores),
-                GgmlType::F16 => score::<KvF16>(query, span, k, scores),
-                _ => score::<KvQ8>(query, span, k, scores),
-            }
+            score_any(query, span, k, scores);
             let sum = weigh(scores, scoring, scoring.sinks.map(|sinks| sinks[head]));
             let out = &mut out.data[token * out.stride + head * out.value_dim..][..out.value_dim];
-            out.fill(0.0);
-            match v.ty {
-                GgmlType::F32 => accumulate::<KvF32>(scores, span, v, out),
-                GgmlType::F16 => accumulate::<KvF16>(scores, span, v, out),
-                _ => accumulate::<KvQ8>(scores, span, v, out),
-            }
-            let factor = 1.0 / sum;
-            out.iter_mut().for_each(|x| *x *= factor);
+            accumulate_any(scores, 1.0 / sum, span, v, out);
         }
     }
 }
 
+/// One token's dot products with some keys.
+pub fn attention_scores(
+    q: &Queries<'_>,
+    positions: Range<usize>,
+    k: &KvRows<'_>,
+    scores: &mut [f32],
+) {
+    let queries = q.data.chunks_exact(q.head_dim);
+    for (query, scores) in queries.zip(scores.chunks_exact_mut(positions.len())) {
+        score_any(query, &positions, k, scores);
+    }
+}
+
+/// From dot products of one token to weights.
+pub fn attention_weights(scores: &mut [f32], scoring: &Scoring<'_>, factors: &mut [f32]) {
+    let n_seen = scores.len() / factors.len();
+    for (head, (scores, factor)) in scores.chunks_exact_mut(n_seen).zip(factors).enumerate() {
+        *factor = 1.0 / weigh(scores, scoring, scoring.sinks.map(|sinks| sinks[head]));
+    }
+}
+
+/// One token's sums of values.
+pub fn attention_values(
+    weights: &[f32],
+    factors: &[f32],
+    positions: Range<usize>,
+    v: &KvRows<'_>,
+    out: &mut [f32],
+) {
+    let dim = out.len() / factors.len();
+    let heads = weights.chunks_exact(positions.len()).zip(factors);
+    for ((weights, factor), out) in heads.zip(out.chunks_exact_mut(dim)) {
+        accumulate_any(weights, *factor, &positions, v, out);
+    }
+}
+
 /// From dot products to exponentials less the maximum; their sum, in order, the sink's first.
-pub(in super::super) fn weigh(scores: &mut [f32], scoring: &Scoring<'_>, sink: Option<f32>) -> f32 {
+fn weigh(scores: &mut [f32], scoring: &Scoring<'_>, sink: Option<f32>) -> f32 {
     for score in scores.iter_mut() {
         *score *= scoring.scale;
         if let Some(cap) = scoring.softcap {
@@ -63,6 +88,30 @@ pub(in super::super) fn weigh(scores: &mut [f32], scoring: &Scoring<'_>, sink: O
         sum += *score;
     }
     sum
+}
+
+fn score_any(query: &[f32], span: &Range<usize>, k: &KvRows<'_>, scores: &mut [f32]) {
+    match k.ty {
+        GgmlType::F32 => score::<KvF32>(query, span, k, scores),
+        GgmlType::F16 => score::<KvF16>(query, span, k, scores),
+        _ => score::<KvQ8>(query, span, k, scores),
+    }
+}
+
+fn accumulate_any(
+    weights: &[f32],
+    factor: f32,
+    span: &Range<usize>,
+    v: &KvRows<'_>,
+    out: &mut [f32],
+) {
+    out.fill(0.0);
+    match v.ty {
+        GgmlType::F32 => accumulate::<KvF32>(weights, span, v, out),
+        GgmlType::F16 => accumulate::<KvF16>(weights, span, v, out),
+        _ => accumulate::<KvQ8>(weights, span, v, out),
+    }
+    out.iter_mut().for_each(|x| *x *= factor);
 }
 
 fn score<F: KvFormat>(query: &[f32], span: &Range<usize>, k: &KvRows<'_>, scores: &mut [f32]) {

@@ -14,7 +14,9 @@ mod reduce;
 mod rope;
 
 pub use activation::{clamped_silu_mul, gelu, gelu_mul, silu, silu_mul, softcap, softmax};
-pub use attention::{attention, attention_tile};
+pub use attention::{
+    attention, attention_scores, attention_tile, attention_values, attention_weights,
+};
 pub use kv::kv_encode;
 pub use matmul::{matmul_f32, matmul_q8};
 pub use norm::{layer_norm, rms_norm};

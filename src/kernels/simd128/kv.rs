@@ -3,7 +3,7 @@
 use core::arch::wasm32::*;
 use core::ops::Range;
 
-use super::decode::{HALVES_UP, decode, halves, placed_half_words, placed_halves};
+use super::decode::{HALVES_UP, decode, placed_half_words, placed_halves};
 use super::lanes::{load_at, load_from, load_i16x4_from};
 use crate::kernels::KvRows;
 use crate::quant::GgmlType;
@@ -18,6 +18,22 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
+    /// Bytes `at..at + B` of each row from position `first` on.
+    #[inline(always)]
+    pub(super) fn columns<const B: usize>(
+        &self,
+        first: usize,
+        at: usize,
+    ) -> impl FnMut() -> Option<&'a [u8; B]> {
+        let (bytes, row_bytes) = (self.bytes, self.row_bytes);
+        let mut start = (first - self.positions.start) * row_bytes + at;
+        move || {
+            let column = bytes.get(start..start + B)?.first_chunk();
+            start += row_bytes;
+            column
+        }
+    }
+
     /// The rows of some of its positions, each from its start to at least its end.
     #[inline(always)]
     pub(super) fn rows(&self, positions: &Range<usize>) -> impl Iterator<Item = &'a [u8]> {
@@ -35,121 +51,88 @@ pub(super) fn over_blocks(
     direct: bool,
     mut run: impl FnMut(&Block<'_>, GgmlType),
 ) {
+    let blocks = blocks(stored, dim, positions);
+    if direct {
+        return blocks.for_each(|block| run(&block, stored.ty));
+    }
     let mut decoded = [0.0; DECODED];
     let row_bytes = dim / stored.ty.block_elements() * stored.ty.block_bytes();
-    let mut start = positions.start;
-    while start < positions.end {
-        let row = start % stored.capacity;
-        let n = (positions.end - start)
-            .min(stored.capacity - row)
-            .min(DECODED / dim)
-            .min(MAX_POSITIONS);
-        let bytes = &stored.bytes[row * stored.row_bytes + stored.head_offset..];
-        let block = Block { positions: start..start + n, bytes, row_bytes: stored.row_bytes };
-        start += n;
-        if direct {
-            run(&block, stored.ty);
-            continue;
-        }
+    for block in blocks {
+        let decoded = &mut decoded[..block.positions.len() * dim];
         let rows = block.rows(&block.positions);
         for (row, decoded) in rows.zip(decoded.chunks_exact_mut(dim)) {
             decode(stored.ty, &row[..row_bytes], decoded);
         }
-        let bytes = bytemuck::cast_slice(&decoded[..n * dim]);
+        let bytes = bytemuck::cast_slice(decoded);
         run(&Block { bytes, row_bytes: 4 * dim, ..block }, GgmlType::F32);
     }
 }
 
-/// A format whose rows are used as they are stored, `B` bytes for 16 elements.
+/// Positions in blocks, none of which goes around the end of the storage.
+fn blocks<'a>(
+    stored: &KvRows<'a>,
+    dim: usize,
+    positions: Range<usize>,
+) -> impl Iterator<Item = Block<'a>> {
+    let KvRows { bytes, row_bytes, head_offset, capacity, .. } = *stored;
+    let mut start = positions.start;
+    core::iter::from_fn(move || {
+        let row = start % capacity;
+        let n = (positions.end - start).min(capacity - row).min(DECODED / dim).min(MAX_POSITIONS);
+        let block = Block {
+            positions: start..start + n,
+            bytes: &bytes[row * row_bytes + head_offset..],
+            row_bytes,
+        };
+        start += n;
+        (n > 0).then_some(block)
+    })
+}
+
+/// A format whose rows are used as they are stored, `B` bytes for eight elements, all of which are finite.
 ///
-/// The quick ways of reading give elements divided by `UP`, a power of two by which the other factor of a product is
-/// multiplied instead: the product has the same bits. An element that is not finite comes out wrong.
+/// Elements come divided by `UP`, a power of two by which the other factor of a product is multiplied instead: the product
+/// has the same bits.
 pub(super) trait KvFormat<const B: usize> {
     const UP: f32;
-    /// The elements as they are, whatever they are.
-    fn exact(bytes: &[u8; B]) -> [v128; 4];
-    /// The elements, quickly.
-    fn quick(bytes: &[u8; B]) -> [v128; 4];
-    /// Elements `4 j..4 j + 4`, quickly.
-    fn quick_four(bytes: &[u8; B], j: usize) -> v128;
-    /// Keeps in `special` what tells later whether an element was not finite.
-    fn watch(bytes: &[u8; B], special: &mut v128);
-    /// Whether there was one.
-    fn met(special: v128) -> bool;
+    /// The elements.
+    fn eight(bytes: &[u8; B]) -> [v128; 2];
+    /// Elements `4 half..4 half + 4`.
+    fn four(bytes: &[u8; B], half: usize) -> v128;
 }
 
 pub(super) struct KvF32;
 pub(super) struct KvF16;
 
-impl KvFormat<64> for KvF32 {
+impl KvFormat<32> for KvF32 {
     const UP: f32 = 1.0;
 
     #[inline(always)]
-    fn exact(bytes: &[u8; 64]) -> [v128; 4] {
-        Self::quick(bytes)
+    fn eight(bytes: &[u8; 32]) -> [v128; 2] {
+        [load_at::<0, 32>(bytes), load_at::<16, 32>(bytes)]
     }
 
     #[inline(always)]
-    fn quick(bytes: &[u8; 64]) -> [v128; 4] {
-        [
-            load_at::<0, 64>(bytes),
-            load_at::<16, 64>(bytes),
-            load_at::<32, 64>(bytes),
-            load_at::<48, 64>(bytes),
-        ]
-    }
-
-    #[inline(always)]
-    fn quick_four(bytes: &[u8; 64], j: usize) -> v128 {
-        load_from(bytes, 16 * j)
-    }
-
-    #[inline(always)]
-    fn watch(_bytes: &[u8; 64], _special: &mut v128) {}
-
-    #[inline(always)]
-    fn met(_special: v128) -> bool {
-        false
+    fn four(bytes: &[u8; 32], half: usize) -> v128 {
+        load_from(bytes, 16 * half)
     }
 }
 
-impl KvFormat<32> for KvF16 {
+impl KvFormat<16> for KvF16 {
     const UP: f32 = HALVES_UP;
 
     #[inline(always)]
-    fn exact(bytes: &[u8; 32]) -> [v128; 4] {
-        let [a, b] = halves(load_at::<0, 32>(bytes));
-        let [c, d] = halves(load_at::<16, 32>(bytes));
-        [a, b, c, d]
+    fn eight(bytes: &[u8; 16]) -> [v128; 2] {
+        placed_halves(load_at::<0, 16>(bytes))
     }
 
     #[inline(always)]
-    fn quick(bytes: &[u8; 32]) -> [v128; 4] {
-        let [a, b] = placed_halves(load_at::<0, 32>(bytes));
-        let [c, d] = placed_halves(load_at::<16, 32>(bytes));
-        [a, b, c, d]
-    }
-
-    #[inline(always)]
-    fn quick_four(bytes: &[u8; 32], j: usize) -> v128 {
-        placed_half_words(load_i16x4_from(bytes, 8 * j))
-    }
-
-    #[inline(always)]
-    fn watch(bytes: &[u8; 32], special: &mut v128) {
-        // Without its sign a half is not finite from 0x7c00 on: the largest is remembered.
-        let (low, high) = (load_at::<0, 32>(bytes), load_at::<16, 32>(bytes));
-        let larger = u16x8_max(i16x8_shl(low, 1), i16x8_shl(high, 1));
-        *special = u16x8_max(*special, larger);
-    }
-
-    #[inline(always)]
-    fn met(special: v128) -> bool {
-        v128_any_true(u16x8_ge(special, u16x8_splat(0xf800)))
+    fn four(bytes: &[u8; 16], half: usize) -> v128 {
+        placed_half_words(load_i16x4_from(bytes, 8 * half))
     }
 }
 
-/// Elements of a decoded block: 8 KiB.
-pub(super) const DECODED: usize = 2048;
+/// Elements of a decoded block: 16 KiB.
+pub(super) const DECODED: usize = 4096;
 /// Positions of a block.
 pub(super) const MAX_POSITIONS: usize = 32;

@@ -10,6 +10,13 @@ use crate::kernels::math::{
 /// e to the power `x`.
 #[inline(always)]
 pub(super) fn exp(x: v128) -> v128 {
+    let too_large = f32x4_gt(x, f32x4_splat(EXP_MAX));
+    v128_bitselect(f32x4_splat(f32::INFINITY), exp_of_small(x), too_large)
+}
+
+/// e to the power `x`, where that is no more than an f32 holds.
+#[inline(always)]
+pub(super) fn exp_of_small(x: v128) -> v128 {
     let round = f32x4_splat(ROUND);
     let shifted = f32x4_add(f32x4_mul(x, f32x4_splat(LOG2_E)), round);
     let n = f32x4_sub(shifted, round);
@@ -20,8 +27,6 @@ pub(super) fn exp(x: v128) -> v128 {
     let n = i32x4_sub(shifted, round);
     let half = i32x4_shr(n, 1);
     let y = f32x4_mul(f32x4_mul(y, power_of_two(half)), power_of_two(i32x4_sub(n, half)));
-    let too_large = f32x4_gt(x, f32x4_splat(EXP_MAX));
-    let y = v128_bitselect(f32x4_splat(f32::INFINITY), y, too_large);
     v128_andnot(y, f32x4_lt(x, f32x4_splat(EXP_MIN)))
 }
 

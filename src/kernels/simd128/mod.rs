@@ -36,7 +36,7 @@ mod rows32;
 
 pub(super) use super::scalar::kv_encode;
 pub(super) use activation::{gelu, gelu_mul, silu, silu_mul, softcap, softmax};
-pub(super) use attention::attention;
+pub(super) use attention::{attention, attention_scores, attention_values, attention_weights};
 pub(super) use matmul::matmul_q8;
 pub(super) use matmul_f32::matmul_f32;
 pub(super) use norm::{layer_norm, rms_norm};

@@ -5,6 +5,7 @@
 //! passes changes no bit of the result. After [`State::new`] nothing is allocated.
 
 mod elementwise;
+mod one_token;
 mod project;
 mod routing;
 mod rows;

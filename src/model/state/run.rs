@@ -4,6 +4,7 @@
 use core::mem::take;
 use core::ops::Range;
 
+use super::one_token::ONE_TOKEN_WORTH_SHARING;
 use super::shared::{Attention, Kept, WORTH_SHARING, attention_cost};
 use super::{Need, Pass, State, misuse};
 use crate::error::Result;
@@ -224,11 +225,11 @@ impl State {
         let stride = attention.n_head * attention.head_dim;
         let own = &mut self.scratch.own;
         let data = &mut queries[(tokens.start + first) * stride..];
-        let team = self.team.as_deref().filter(|_| {
-            let seen = attention.span(tokens.end - 1).len();
-            let cost = attention_cost(seen, attention.group, attention.head_dim);
-            units.len().saturating_mul(cost) >= WORTH_SHARING
-        });
+        let seen = attention.span(tokens.end - 1).len();
+        let cost = attention_cost(seen, attention.group, attention.head_dim);
+        let least = if tokens.len() == 1 { ONE_TOKEN_WORTH_SHARING } else { WORTH_SHARING };
+        let worth_sharing = units.len().saturating_mul(cost) >= least;
+        let team = self.team.as_deref().filter(|_| worth_sharing);
         let Some(team) = team else {
             let n = (tokens.len() - first).min(units.len()).min(own[0].attention_tile());
             let first = tokens.start + first;
@@ -236,15 +237,16 @@ impl State {
             self.scratch.memories[Buf::Query.memory()] = queries;
             return units.start + n;
         };
-        // Adjacent groups of one token, or adjacent tokens of one group.
-        let (groups, n) = if tokens.len() == 1 {
-            (group..group + units.len(), 1)
+        let n_units = if tokens.len() == 1 {
+            let heads = group * attention.group..(group + units.len()) * attention.group;
+            attention.one_token(team, own, heads, tokens.start, data);
+            units.len()
         } else {
-            (group..group + 1, (tokens.len() - first).min(units.len()))
+            let n = (tokens.len() - first).min(units.len());
+            let first = tokens.start + first;
+            attention.shared(team, own, group, first..first + n, data);
+            n
         };
-        let n_units = groups.len() * n;
-        let first = tokens.start + first;
-        attention.shared(team, own, groups, first..first + n, data);
         self.scratch.memories[Buf::Query.memory()] = queries;
         units.start + n_units
     }

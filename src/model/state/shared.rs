@@ -79,7 +79,7 @@ pub(super) enum Kept<'a> {
 
 impl<'a> Kept<'a> {
     /// What the queries of key-value head `head_kv` see.
-    fn rows(&self, head_kv: usize) -> (KvRows<'a>, KvRows<'a>) {
+    pub(super) fn rows(&self, head_kv: usize) -> (KvRows<'a>, KvRows<'a>) {
         match *self {
             Self::Cache { kv, layer, .. } => kv.rows(layer, head_kv),
             Self::Text { keys, values, width, head_dim } => {
@@ -89,6 +89,7 @@ impl<'a> Kept<'a> {
                     row_bytes: width * size_of::<f32>(),
                     head_offset: head_kv * head_dim * size_of::<f32>(),
                     capacity: x.len() / width,
+                    finite: false,
                 };
                 (rows(keys), rows(values))
             }
@@ -141,22 +142,21 @@ impl Attention<'_> {
         self.attend(&mut own.spans, &own.queries, &mut own.scores, &heads, tokens, &mut out);
     }
 
-    /// Groups of heads for some tokens, in place of their queries, by all threads of `team`.
+    /// One group of heads for some tokens, in place of their queries, by all threads of `team`.
     pub(super) fn shared(
         &self,
         team: &dyn Team,
         own: &mut [Own],
-        groups: Range<usize>,
+        group: usize,
         tokens: Range<usize>,
         data: &mut [f32],
     ) {
         let head_dim = self.head_dim;
         let n_threads = team.n_threads();
         // As few tiles of tokens as give every thread as many.
-        let tiles = tokens.len().div_ceil(own[0].attention_tile());
-        let tiles = if groups.len() > 1 { tiles } else { tiles.next_multiple_of(n_threads) };
+        let tiles = tokens.len().div_ceil(own[0].attention_tile()).next_multiple_of(n_threads);
         let tile = tokens.len().div_ceil(tiles);
-        let n_pieces = groups.len() * tokens.len().div_ceil(tile);
+        let n_pieces = tokens.len().div_ceil(tile);
         // Heads that share keys and values are faster together: they part only to give every thread something.
         let parts = n_threads.div_ceil(n_pieces).min(self.group);
         let heads =
@@ -165,8 +165,8 @@ impl Attention<'_> {
         let grid = Grid {
             data,
             stride: self.n_head * head_dim,
-            first: groups.start * self.group * head_dim,
-            width: groups.len() * self.group * head_dim,
+            first: group * self.group * head_dim,
+            width: self.group * head_dim,
             n_columns: tokens.len(),
             piece: (heads * head_dim, tile),
         };
@@ -177,7 +177,7 @@ impl Attention<'_> {
             for (i, to) in own.queries[..n].chunks_exact_mut(width).enumerate() {
                 to.copy_from_slice(piece.column(i));
             }
-            let first = groups.start * self.group + elements.start / head_dim;
+            let first = group * self.group + elements.start / head_dim;
             let heads = first..first + width / head_dim;
             let tokens = tokens.start + columns.start..tokens.start + columns.end;
             let Own { queries, scores, spans, stage, .. } = own;
