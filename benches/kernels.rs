@@ -65,54 +65,108 @@ fn main() {
             matmul(ceilings, *ty, &bytes[..SMALL], N_IN, n_tokens, true);
         }
     }
-    for ty in [GgmlType::F16, GgmlType::F32, GgmlType::Q8_0] {
-        for n_tokens in [1, 16] {
-            attention(ceilings, ty, n_tokens, 1);
+    for shape in SHAPES {
+        for ty in [GgmlType::F16, GgmlType::F32, GgmlType::Q8_0] {
+            for n_tokens in [1, 16] {
+                attention(ceilings, shape, ty, n_tokens, 1);
+            }
         }
+        attention(ceilings, shape, GgmlType::F16, 1, 256);
     }
-    attention(ceilings, GgmlType::F16, 1, 256);
     vectors(ceilings);
 }
 
-/// Three KV heads of 64, each shared by three heads, as in SmolLM2, behind 550 positions of one layer after the other.
-fn attention(ceilings: &mut Ceilings<'_>, ty: GgmlType, n_tokens: usize, n_layers: usize) {
-    const POSITIONS: usize = 550;
-    const N_HEADS: usize = 3;
-    const N_KV_HEADS: usize = 3;
-    const DIM: usize = 64;
+/// Positions that a query sees.
+const POSITIONS: usize = 550;
+/// Key-value heads, how many heads share each, and their size.
+type Heads = [usize; 3];
+/// SmolLM2 and Gemma 3 270M.
+const SHAPES: [Heads; 2] = [[3, 3, 64], [1, 4, 256]];
+
+/// One token or several behind 550 positions of one layer after the other.
+fn attention(
+    ceilings: &mut Ceilings<'_>,
+    [n_kv_heads, n_heads, dim]: Heads,
+    ty: GgmlType,
+    n_tokens: usize,
+    n_layers: usize,
+) {
     let place = if n_layers > 1 { " memory" } else { "" };
-    let name = format!("attention {ty} x{n_tokens}{place}");
+    let name = format!("attention {n_kv_heads}x{n_heads}x{dim} {ty} x{n_tokens}{place}");
     if !filter(&name) {
         return;
     }
-    let row_bytes = N_KV_HEADS * DIM / ty.block_elements() * ty.block_bytes();
-    let row: Vec<f32> = (0..N_KV_HEADS * DIM).map(|i| (i as f32 - 90.0) * 0.01).collect();
+    let row_bytes = n_kv_heads * dim / ty.block_elements() * ty.block_bytes();
+    let row: Vec<f32> = (0..n_kv_heads * dim).map(|i| (i as f32 - 90.0) * 0.01).collect();
     let mut bytes = vec![0; n_layers * POSITIONS * row_bytes];
     bytes.chunks_exact_mut(row_bytes).for_each(|bytes| kernels::kv_encode(ty, &row, bytes));
     let mut layers = bytes.chunks_exact(POSITIONS * row_bytes).cycle();
-    let stride = N_HEADS * DIM;
+    let stride = n_heads * dim;
     let data: Vec<f32> = (0..n_tokens * stride).map(|i| (i % 67) as f32 * 0.01).collect();
-    let q = Queries { data: &data, stride, n_heads: N_HEADS, head_dim: DIM };
+    let q = Queries { data: &data, stride, n_heads, head_dim: dim };
     let spans: Vec<_> = (0..n_tokens).map(|t| 0..POSITIONS - n_tokens + t + 1).collect();
     let scoring = Scoring { scale: 0.125, softcap: None, sinks: None };
-    let mut scores = vec![0.0; kernels::attention_scratch(n_tokens, N_HEADS, POSITIONS)];
+    let mut scores = vec![0.0; kernels::attention_scratch(n_tokens, n_heads, POSITIONS)];
     let mut results = vec![0.0; n_tokens * stride];
     let read = 2 * POSITIONS * row_bytes;
-    let products = 2 * n_tokens * N_KV_HEADS * N_HEADS * DIM * POSITIONS;
+    let products = 2 * n_tokens * n_kv_heads * n_heads * dim * POSITIONS;
     let work = Work { bytes: read, of: bytes.len(), products, kind: Products::Floats };
-    report(ceilings, &name, &work, || {
+    let mut rows = |head: usize| {
         let layer = [(); 2].map(|()| layers.next().unwrap_or_default());
-        for head in 0..N_KV_HEADS {
-            let head_offset = head * row_bytes / N_KV_HEADS;
-            let [k, v] = layer.map(|bytes| KvRows {
-                ty,
-                bytes,
-                row_bytes,
-                head_offset,
-                capacity: POSITIONS,
-            });
-            let mut out = AttentionOut { data: &mut results, stride, value_dim: DIM };
+        let row_bytes = row_bytes / n_kv_heads;
+        let head_offset = head * POSITIONS * row_bytes;
+        layer.map(|bytes| KvRows {
+            ty,
+            bytes,
+            row_bytes,
+            head_offset,
+            capacity: POSITIONS,
+            finite: true,
+        })
+    };
+    report(ceilings, &name, &work, || {
+        for head in 0..n_kv_heads {
+            let [k, v] = rows(head);
+            let mut out = AttentionOut { data: &mut results, stride, value_dim: dim };
             kernels::attention(&q, &spans, &k, &v, &scoring, &mut scores, &mut out);
+        }
+    });
+    if n_tokens == 1 {
+        attention_parts(ceilings, (&name, &work), &q, &scoring, n_kv_heads, &mut rows);
+    }
+}
+
+/// The parts that threads share where there is one token.
+fn attention_parts<'a>(
+    ceilings: &mut Ceilings<'_>,
+    (name, work): (&str, &Work),
+    q: &Queries<'_>,
+    scoring: &Scoring<'_>,
+    n_kv_heads: usize,
+    rows: &mut dyn FnMut(usize) -> [KvRows<'a>; 2],
+) {
+    let mut dots = vec![0.0; q.n_heads * POSITIONS];
+    let part = Work { bytes: work.bytes / 2, products: work.products / 2, ..*work };
+    report(ceilings, &format!("{name}: scores"), &part, || {
+        for head in 0..n_kv_heads {
+            kernels::attention_scores(q, 0..POSITIONS, &rows(head)[0], &mut dots);
+        }
+    });
+    let mut weights = dots.clone();
+    let mut factors = vec![1.0; q.n_heads];
+    let floats = size_of_val(&dots[..]);
+    let weigh = Work { bytes: n_kv_heads * floats, of: floats, products: 0, ..*work };
+    report(ceilings, &format!("{name}: weights"), &weigh, || {
+        for _ in 0..n_kv_heads {
+            weights.copy_from_slice(&dots);
+            kernels::attention_weights(&mut weights, scoring, 0, &mut factors);
+        }
+    });
+    let mut results = vec![0.0; q.n_heads * q.head_dim];
+    report(ceilings, &format!("{name}: values"), &part, || {
+        for head in 0..n_kv_heads {
+            let values = &rows(head)[1];
+            kernels::attention_values(&weights, &factors, 0..POSITIONS, values, &mut results);
         }
     });
 }
@@ -254,7 +308,7 @@ fn report(ceilings: &mut Ceilings<'_>, name: &str, work: &Work, mut run: impl Fn
     let time = fastest_ms(&mut run);
     let (read, multiplied) = (work.bytes as f64 / time / 1e6, work.products as f64 / time / 1e6);
     let share = 100.0 * read / ceilings.read(work.of);
-    let mut line = format!("{name:34} {read:7.2} GB/s {share:4.0} %");
+    let mut line = format!("{name:42} {read:7.2} GB/s {share:4.0} %");
     if work.products > 0 {
         let share = 100.0 * multiplied / ceilings.peak(work.kind);
         let _ = write!(line, " {multiplied:7.2} GMAC/s {share:4.0} %");
