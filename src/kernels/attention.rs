@@ -63,6 +63,7 @@ pub fn attention_weights(
     first_head: usize,
     factors: &mut [f32],
 ) {
+    assert!(!factors.is_empty() && scores.len() >= factors.len(), "scores of each head");
     let n_seen = scores.len() / factors.len();
     assert_eq!(scores.len(), n_seen * factors.len(), "as many scores for each head");
     let sinks = scoring.sinks.map(|sinks| &sinks[first_head..][..factors.len()]);
@@ -79,6 +80,7 @@ pub fn attention_values(
     out: &mut [f32],
 ) {
     assert!(!positions.is_empty() && positions.len() <= v.capacity, "the positions are stored");
+    assert!(!factors.is_empty() && out.len() >= factors.len(), "elements of each head");
     assert_eq!(
         weights.len(),
         factors.len() * positions.len(),

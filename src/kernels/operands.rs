@@ -125,11 +125,11 @@ pub enum RopePairing {
 pub struct KvRows<'a> {
     /// F32, F16 or `Q8_0`.
     pub ty: GgmlType,
-    /// All rows of all heads.
+    /// The rows of this head, perhaps among those of others.
     pub bytes: &'a [u8],
     /// Distance between positions.
     pub row_bytes: usize,
-    /// Where this head starts in a row, in bytes.
+    /// Where what is read starts in a row, in bytes.
     pub head_offset: usize,
     /// Rows kept.
     pub capacity: usize,

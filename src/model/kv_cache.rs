@@ -38,11 +38,6 @@ impl KvLayer {
         }
     }
 
-    /// Bytes of one position's keys, and as many of its values.
-    pub(crate) fn row_bytes(&self, ty: GgmlType) -> u64 {
-        self.head_bytes(ty).saturating_mul(u64::from(self.n_head_kv))
-    }
-
     /// Bytes of one position's key of one head, and as many of its value.
     fn head_bytes(&self, ty: GgmlType) -> u64 {
         // The model was refused if its heads are no whole number of blocks.
@@ -51,7 +46,8 @@ impl KvLayer {
 
     /// Bytes of the layer.
     pub(crate) fn bytes(&self, ty: GgmlType, shape: &Shape) -> u64 {
-        self.row_bytes(ty).saturating_mul(2 * u64::from(self.capacity(shape)))
+        let rows = 2 * u64::from(self.n_head_kv) * u64::from(self.capacity(shape));
+        self.head_bytes(ty).saturating_mul(rows)
     }
 
     /// First position that the token at `pos` sees.
@@ -87,7 +83,7 @@ pub(crate) struct KvCache {
 struct Kept {
     layer: KvLayer,
     capacity: u32,
-    /// Bytes of a position.
+    /// Bytes of a position's key of one head, and as many of its value.
     head_bytes: usize,
     heads: Vec<Head>,
 }
@@ -106,7 +102,7 @@ impl KvCache {
     pub(crate) fn price(layers: &[KvLayer], kv: KvType, shape: &Shape) -> u64 {
         let ty = format_of(kv);
         layers.iter().fold(0, |sum: u64, layer| {
-            let heads = u64::from(layer.n_head_kv).saturating_mul(size_of::<Head>() as u64);
+            let heads = u64::from(layer.n_head_kv).saturating_mul(Head::RECORD);
             let own = heads.saturating_add(size_of::<Kept>() as u64);
             sum.saturating_add(own).saturating_add(layer.bytes(ty, shape))
         })
@@ -178,6 +174,11 @@ impl KvCache {
     pub(crate) fn layer(&self, layer: u32) -> &KvLayer {
         &self.layers[layer as usize].layer
     }
+}
+
+impl Head {
+    /// Bytes of what says where one head is, and what the allocator keeps of its two pieces of memory.
+    const RECORD: u64 = size_of::<Self>() as u64 + 2 * 16;
 }
 
 impl Kept {
@@ -269,6 +270,29 @@ mod tests {
         for head in &cache.layers[0].heads {
             let taken = (head.keys.capacity(), head.values.capacity());
             assert_eq!(taken, (6400, 6400), "nothing was taken later");
+        }
+    }
+
+    #[test]
+    fn a_head_knows_whether_all_it_holds_is_finite() {
+        for bad in [65_505.0, f32::NEG_INFINITY, f32::NAN] {
+            for in_keys in [true, false] {
+                let shape = shape(100, 1);
+                let mut cache = KvCache::new(&[layer(None)], KvType::F16, &shape).unwrap();
+                let finite = |cache: &KvCache| [0, 1].map(|head| cache.rows(0, head).1.finite);
+                let good = [65_504.0; 64];
+                let mut with_bad = good;
+                with_bad[40] = bad;
+                cache.write(0, 0, &good, &good);
+                assert_eq!(finite(&cache), [true, true]);
+                let (key, value) = if in_keys { (&with_bad, &good) } else { (&good, &with_bad) };
+                cache.write(0, 1, key, value);
+                assert_eq!(finite(&cache), [true, false], "{bad}");
+                cache.write(0, 1, &good, &good);
+                assert_eq!(finite(&cache), [true, false], "{bad}: nobody has looked at the rest");
+                cache.clear();
+                assert_eq!(finite(&cache), [true, true], "{bad}");
+            }
         }
     }
 }

@@ -9,7 +9,6 @@ use crate::kernels::KvRows;
 use crate::quant::GgmlType;
 
 /// Adjacent rows of keys or values.
-#[derive(Clone)]
 pub(super) struct Block<'a> {
     pub(super) positions: Range<usize>,
     /// From the first row's start on; rows are `row_bytes` apart.
@@ -89,7 +88,7 @@ fn blocks<'a>(
     })
 }
 
-/// A format whose rows are used as they are stored, `B` bytes for eight elements, all of which are finite.
+/// A format whose rows are used as they are stored, `B` bytes for eight elements.
 ///
 /// Elements come divided by `UP`, a power of two by which the other factor of a product is multiplied instead: the product
 /// has the same bits.
@@ -102,6 +101,7 @@ pub(super) trait KvFormat<const B: usize> {
 }
 
 pub(super) struct KvF32;
+/// All of them are finite.
 pub(super) struct KvF16;
 
 impl KvFormat<32> for KvF32 {

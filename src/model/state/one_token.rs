@@ -12,7 +12,7 @@ use crate::kernels::{self, Queries, Scoring};
 use crate::team::{Grid, Team};
 
 impl Attention<'_> {
-    /// Some heads, whole groups, for one token, in place of its queries: `data` begins with them.
+    /// Some heads, whole groups, for one token, in place of its queries: `data` begins with that of head 0.
     pub(super) fn one_token(
         &self,
         team: &dyn Team,
@@ -24,6 +24,7 @@ impl Attention<'_> {
         let positions = self.span(token);
         // Threads have their stage to work in.
         let mut scores = take(&mut own[0].scores);
+        // At least a group: there are scores for one with the longest span.
         let together = (scores.len() / positions.len()).min(MOST_HEADS);
         let mut first = heads.start;
         while first < heads.end {
@@ -38,7 +39,7 @@ impl Attention<'_> {
         own[0].scores = scores;
     }
 
-    /// What is left of `heads` when the last one's group is not whole, or heads of a single group.
+    /// `heads` without those of a last group that is not whole; where none is whole, heads of one group.
     fn whole_groups(&self, heads: Range<usize>) -> Range<usize> {
         let whole = heads.end / self.group * self.group;
         let end_of_first = (heads.start / self.group + 1) * self.group;
@@ -159,55 +160,86 @@ mod tests {
     use super::super::shared::Kept;
     use super::*;
     use crate::kernels::attention_scratch;
+    use crate::model::KvType;
+    use crate::model::config::Shape;
+    use crate::model::kv_cache::{KvCache, KvLayer};
     use crate::team::Pool;
 
-    fn own(group: usize, head_dim: usize, n_seen: usize) -> Own {
+    fn own(attention: &Attention<'_>, n_seen: usize) -> Own {
         Own {
             row: Vec::new(),
-            scores: vec![f32::NAN; attention_scratch(1, group, n_seen)],
-            queries: vec![f32::NAN; group * head_dim],
+            scores: vec![f32::NAN; attention_scratch(1, attention.group, n_seen)],
+            queries: vec![f32::NAN; attention.group * attention.head_dim],
             spans: Vec::with_capacity(1),
             stage: vec![f32::NAN; 8192],
         }
     }
 
+    fn numbers(n: usize, seed: usize) -> Vec<f32> {
+        (0..n).map(|i| ((i * 7919 + seed) % 1009) as f32 * 0.002 - 1.0).collect()
+    }
+
+    /// Three threads and one, for the groups from `first` on.
+    fn check(attention: &Attention<'_>, first: usize) {
+        let n_groups = attention.n_head / attention.group;
+        let n_seen = attention.span(0).len();
+        let queries = numbers(attention.n_head * attention.head_dim, 4);
+        let mut alone = queries.clone();
+        for group in first..n_groups {
+            attention.alone(&mut own(attention, n_seen), group, 0..1, &mut alone);
+        }
+        let mut shared = queries;
+        let mut own = [(); 3].map(|()| own(attention, n_seen));
+        let pool = Pool::spawn(3);
+        let heads = first * attention.group..attention.n_head;
+        attention.one_token(&*pool, &mut own, heads, 0, &mut shared);
+        pool.end();
+        let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&shared), bits(&alone), "{attention:?}");
+        assert!(!own[0].scores.is_empty(), "the leader has its scores back");
+    }
+
     /// Heads that fit together and those that do not, alone in their group and not, of whole blocks and not.
     #[test]
     fn threads_that_share_a_token_give_the_bits_of_one() {
-        let pool = Pool::spawn(3);
         for (n_head, group, head_dim) in
             [(9, 3, 64), (4, 4, 256), (1, 1, 32), (5, 1, 48), (32, 4, 128), (140, 70, 32)]
         {
             for n_seen in [1, 31, 97, 256] {
                 let width = n_head / group * head_dim;
-                let numbers = |n: usize, seed: usize| -> Vec<f32> {
-                    (0..n).map(|i| ((i * 7919 + seed) % 1009) as f32 * 0.002 - 1.0).collect()
-                };
                 let (keys, values) = (numbers(n_seen * width, 1), numbers(n_seen * width, 2));
                 let sinks = numbers(n_head, 3);
-                let attention = Attention {
-                    kept: Kept::Text { keys: &keys, values: &values, width, head_dim },
-                    n_head,
-                    group,
-                    head_dim,
-                    scale: 0.2,
-                    softcap: None,
-                    sinks: (n_seen % 2 == 0).then_some(&sinks),
-                };
-                let queries = numbers(n_head * head_dim, 4);
-                let mut alone = queries.clone();
-                for one in 0..n_head / group {
-                    attention.alone(&mut own(group, head_dim, n_seen), one, 0..1, &mut alone);
-                }
-                let mut shared = queries;
-                let mut own = [(); 3].map(|()| own(group, head_dim, n_seen));
-                attention.one_token(&*pool, &mut own, 0..n_head, 0, &mut shared);
-                let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                let what = format!("{n_head} heads in groups of {group}, {n_seen} positions");
-                assert_eq!(bits(&shared), bits(&alone), "{what}");
-                assert!(!own[0].scores.is_empty(), "{what}: the leader has its scores back");
+                let kept = Kept::Text { keys: &keys, values: &values, width, head_dim };
+                let sinks = (n_seen % 2 == 0).then_some(&sinks[..]);
+                let softcap = (n_seen % 3 == 1).then_some(0.7);
+                let scale = 0.2;
+                check(&Attention { kept, n_head, group, head_dim, scale, softcap, sinks }, 0);
             }
         }
-        pool.end();
+    }
+
+    /// A window that has gone round the end of what is kept.
+    #[test]
+    fn threads_share_a_token_over_a_cache_of_every_format() {
+        const POS: u32 = 200;
+        for kv in [KvType::F32, KvType::F16, KvType::Q8_0] {
+            for head_dim in [64, 128] {
+                let layer = KvLayer { n_head_kv: 3, head_dim, window: Some(90) };
+                let shape = Shape { n_ctx: 256, n_batch: 1, n_logits: 1 };
+                let mut cache = KvCache::new(&[layer], kv, &shape).unwrap();
+                for pos in 0..=POS {
+                    let row = |seed: usize| numbers(3 * head_dim as usize, seed + pos as usize);
+                    cache.write(0, pos, &row(11), &row(500));
+                }
+                for first in 0..3 {
+                    let kept = Kept::Cache { kv: &cache, layer: 0, pos: POS };
+                    let (n_head, group, head_dim) = (9, 3, head_dim as usize);
+                    let (scale, softcap, sinks) = (0.2, None, None);
+                    let attention =
+                        Attention { kept, n_head, group, head_dim, scale, softcap, sinks };
+                    check(&attention, first);
+                }
+            }
+        }
     }
 }

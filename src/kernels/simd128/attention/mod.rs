@@ -1,7 +1,7 @@
 //! Attention with up to four rows, a row being the query of a token and head, on every key and value that is loaded.
 //!
-//! One token's keys and values of F32 and F16 are used as they are stored. With more tokens, or another format, a block of
-//! positions is decoded to f32 first.
+//! F32 is used as it is stored. So are halves, if all of them are finite and one token with few heads sees them: keys, and
+//! values where rows are short. Else a block of positions is decoded to f32 first.
 
 mod scores;
 mod values;

@@ -144,5 +144,5 @@ fn add_all<const R: usize, const P: usize>(sums: &mut [[v128; P]; R], others: &[
     }
 }
 
-/// Longest query that is scaled.
+/// Longest query that is scaled with as many as go together.
 const QUICK_DIM: usize = 256;
