@@ -111,8 +111,11 @@ fn attention(
     let read = 2 * POSITIONS * row_bytes;
     let products = 2 * n_tokens * n_kv_heads * n_heads * dim * POSITIONS;
     let work = Work { bytes: read, of: bytes.len(), products, kind: Products::Floats };
+    let mut layer = [&[][..]; 2];
     let mut rows = |head: usize| {
-        let layer = [(); 2].map(|()| layers.next().unwrap_or_default());
+        if head == 0 {
+            layer = [(); 2].map(|()| layers.next().unwrap_or_default());
+        }
         let row_bytes = row_bytes / n_kv_heads;
         let head_offset = head * POSITIONS * row_bytes;
         layer.map(|bytes| KvRows {
@@ -146,7 +149,8 @@ fn attention_parts<'a>(
     rows: &mut dyn FnMut(usize) -> [KvRows<'a>; 2],
 ) {
     let mut dots = vec![0.0; q.n_heads * POSITIONS];
-    let part = Work { bytes: work.bytes / 2, products: work.products / 2, ..*work };
+    let part =
+        Work { bytes: work.bytes / 2, of: work.of / 2, products: work.products / 2, ..*work };
     report(ceilings, &format!("{name}: scores"), &part, || {
         for head in 0..n_kv_heads {
             kernels::attention_scores(q, 0..POSITIONS, &rows(head)[0], &mut dots);
