@@ -102,7 +102,7 @@ impl KvCache {
     pub(crate) fn price(layers: &[KvLayer], kv: KvType, shape: &Shape) -> u64 {
         let ty = format_of(kv);
         layers.iter().fold(0, |sum: u64, layer| {
-            let heads = u64::from(layer.n_head_kv).saturating_mul(Head::RECORD);
+            let heads = u64::from(layer.n_head_kv).saturating_mul(size_of::<Head>() as u64);
             let own = heads.saturating_add(size_of::<Kept>() as u64);
             sum.saturating_add(own).saturating_add(layer.bytes(ty, shape))
         })
@@ -174,11 +174,6 @@ impl KvCache {
     pub(crate) fn layer(&self, layer: u32) -> &KvLayer {
         &self.layers[layer as usize].layer
     }
-}
-
-impl Head {
-    /// Bytes of what says where one head is, and what the allocator keeps of its two pieces of memory.
-    const RECORD: u64 = size_of::<Self>() as u64 + 2 * 16;
 }
 
 impl Kept {

@@ -119,11 +119,11 @@ fn headers_of_true_size_are_planned() {
             let sum: u64 = plan.ledger.iter().map(|item| item.bytes).sum();
             assert_eq!(sum, plan.total_bytes, "{shape}: the ledger's sum");
             let kv = plan.ledger_bytes("kv");
-            // Beside them stands what says where each head is: 96 bytes for one of 128 values.
+            // Beside them stands what says where each head is: 64 bytes for one of 128 values.
             let n_heads = position_bytes / (2 * 2 * 128);
             let values = 512 * position_bytes;
             assert!(
-                (values..values + 65_536 + 96 * n_heads).contains(&kv),
+                (values..values + 65_536 + 64 * n_heads).contains(&kv),
                 "{shape}: {kv} bytes of keys and values"
             );
             assert!(
