@@ -142,7 +142,7 @@ impl Case {
             let some = &mut scores[heads.start * n..heads.end * n];
             attention_weights(some, &scoring, heads.start, &mut factors[heads]);
         }
-        let mut got = want.clone();
+        let mut got = vec![f32::NAN; want.len()];
         let half = self.value_dim / 2 / 32 * 32;
         for elements in [0..half, half..self.value_dim].into_iter().filter(|e| !e.is_empty()) {
             let mut some = vec![f32::NAN; self.n_heads * elements.len()];
