@@ -8,17 +8,6 @@ use super::lanes::{load_at, load_from, splat_at};
 /// Scales or minima of the sub-blocks in 16 bits each: 16 in both vectors, or 8 in the first.
 pub(super) type Factors = [v128; 2];
 
-/// How [`rows256`](super::rows256) loads ahead.
-#[derive(Clone, Copy)]
-pub(super) enum Ahead {
-    /// The prefetcher follows the rows by itself.
-    Not,
-    /// A few bytes.
-    Spread,
-    /// Every cache line.
-    Lines,
-}
-
 /// A format with blocks of 256 elements and `N` bytes.
 pub(super) trait Format256<const N: usize> {
     /// Elements that share a scale: 16 or 32.
@@ -34,9 +23,6 @@ pub(super) trait Format256<const N: usize> {
     const HEAD_AT: usize;
     /// ... or in the upper half.
     const SCALE_IN_UPPER: bool;
-
-    /// How the next rows are loaded ahead of use: what measurements say.
-    const AHEAD: Ahead;
 
     /// Elements `64 part..64 part + 64`, in order.
     fn numbers(block: &[u8; N], part: usize) -> [v128; 4];
@@ -64,7 +50,6 @@ impl Format256<84> for Q2K {
     const MINIMA: bool = true;
     const HEAD_AT: usize = 80;
     const SCALE_IN_UPPER: bool = false;
-    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 84], part: usize) -> [v128; 4] {
@@ -85,7 +70,6 @@ impl Format256<110> for Q3K {
     const MINIMA: bool = false;
     const HEAD_AT: usize = 106;
     const SCALE_IN_UPPER: bool = true;
-    const AHEAD: Ahead = Ahead::Spread;
 
     #[inline(always)]
     fn numbers(block: &[u8; 110], part: usize) -> [v128; 4] {
@@ -130,7 +114,6 @@ impl Format256<144> for Q4K {
     const MINIMA: bool = true;
     const HEAD_AT: usize = 0;
     const SCALE_IN_UPPER: bool = false;
-    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 144], part: usize) -> [v128; 4] {
@@ -150,7 +133,6 @@ impl Format256<176> for Q5K {
     const MINIMA: bool = true;
     const HEAD_AT: usize = 0;
     const SCALE_IN_UPPER: bool = false;
-    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 176], part: usize) -> [v128; 4] {
@@ -177,7 +159,6 @@ impl Format256<210> for Q6K {
     const MINIMA: bool = false;
     const HEAD_AT: usize = 206;
     const SCALE_IN_UPPER: bool = true;
-    const AHEAD: Ahead = Ahead::Lines;
 
     #[inline(always)]
     fn numbers(block: &[u8; 210], part: usize) -> [v128; 4] {
@@ -199,7 +180,6 @@ impl Format256<136> for Iq4Xs {
     const MINIMA: bool = false;
     const HEAD_AT: usize = 0;
     const SCALE_IN_UPPER: bool = false;
-    const AHEAD: Ahead = Ahead::Not;
 
     #[inline(always)]
     fn numbers(block: &[u8; 136], part: usize) -> [v128; 4] {

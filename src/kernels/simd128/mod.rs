@@ -17,7 +17,6 @@ use plain as active_bytes;
 use relaxed as active_bytes;
 
 mod activation;
-mod ahead;
 mod attention;
 mod columns256;
 mod columns32;

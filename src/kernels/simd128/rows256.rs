@@ -6,8 +6,7 @@
 use core::arch::wasm32::*;
 
 use super::active_bytes::{Bytes, signed_start};
-use super::ahead::{next_rows, touch, touch_lines};
-use super::formats256::{Ahead, Factors, Format256};
+use super::formats256::{Factors, Format256};
 use super::lanes::{gather_from, halves_high, halves_low, load_i8, load_i16, sums_i32};
 use crate::kernels::{Out, Q8, Weights};
 
@@ -46,36 +45,24 @@ pub(super) fn rows256<const N: usize, F: Format256<N>>(
     }
     let out = &mut out.data[token * out.stride + out.first_row..][..w.n_rows];
     let rows = w.bytes.as_chunks::<N>().0;
-    for (four, out) in out.chunks_mut(4).enumerate() {
-        // The last row stands in for those that a group of less than four lacks.
-        let row = |i: usize| &rows[(4 * four + i.min(out.len() - 1)) * n_blocks..][..n_blocks];
-        let mut acc = f32x4_splat(0.0);
-        let weights = row(0).iter().zip(row(1)).zip(row(2).iter().zip(row(3)));
+    let quarter = w.n_rows.div_ceil(4);
+    for i in 0..quarter {
+        // The last row stands in for those that the last quarters lack.
+        let at = [0, 1, 2, 3].map(|j| (j * quarter + i).min(w.n_rows - 1));
+        let [a, b, c, d] = at.map(|at| &rows[at * n_blocks..][..n_blocks]);
+        let weights = a.iter().zip(b).zip(c.iter().zip(d));
         let activations = xs.iter().zip(scales).zip(sums.iter().zip(starts.iter()));
-        let next = next_rows(w, four);
-        let next = next.chunks_exact((next.len() / n_blocks).max(1));
-        let mut touched = 0;
-        for ((((a, b), (c, d)), ((qs, scale), (sums, starts))), next) in
-            weights.zip(activations).zip(next)
-        {
-            touched |= match F::AHEAD {
-                Ahead::Not => 0,
-                Ahead::Spread => touch::<7>(next),
-                Ahead::Lines => touch_lines(next),
-            };
+        let mut acc = f32x4_splat(0.0);
+        for (((a, b), (c, d)), ((qs, scale), (sums, starts))) in weights.zip(activations) {
             let sums = [load_i16(&sums[0]), load_i16(&sums[1])];
             let sums = if F::SUB == 16 { sums } else { pairs(sums) };
             let x = XBlock { qs, d: *scale, sums, starts: load_i16(starts) };
             acc = four_blocks::<N, F>([a, b, c, d], &x, acc);
         }
-        core::hint::black_box(touched);
-        let acc = [
-            f32x4_extract_lane::<0>(acc),
-            f32x4_extract_lane::<1>(acc),
-            f32x4_extract_lane::<2>(acc),
-            f32x4_extract_lane::<3>(acc),
-        ];
-        out.copy_from_slice(&acc[..out.len()]);
+        out[at[0]] = f32x4_extract_lane::<0>(acc);
+        out[at[1]] = f32x4_extract_lane::<1>(acc);
+        out[at[2]] = f32x4_extract_lane::<2>(acc);
+        out[at[3]] = f32x4_extract_lane::<3>(acc);
     }
 }
 

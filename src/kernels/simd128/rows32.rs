@@ -6,7 +6,6 @@
 use core::arch::wasm32::*;
 
 use super::active_bytes::{Bytes, signed_start};
-use super::ahead::{next_rows, touch};
 use super::formats32::Format32;
 use super::lanes::{gather_from, halves_high, halves_low, load_first, load_i8, sums_i32};
 use crate::kernels::{Out, Q8, Weights};
@@ -34,25 +33,22 @@ pub(super) fn rows32<const N: usize, F: Format32<N>>(
     }
     let out = &mut out.data[token * out.stride + out.first_row..][..w.n_rows];
     let rows = w.bytes.as_chunks::<N>().0;
-    for (four, out) in out.chunks_mut(4).enumerate() {
-        // The last rows stand in for those that a group of less than four lacks.
-        let row = |i: usize| &rows[(4 * four + i.min(out.len() - 1)) * n_blocks..][..n_blocks];
-        let rows = [row(0), row(1), row(2), row(3)];
-        let acc = four_rows::<N, F>(rows, next_rows(w, four), xs, scales, starts, offset_factors);
-        let acc = [
-            f32x4_extract_lane::<0>(acc),
-            f32x4_extract_lane::<1>(acc),
-            f32x4_extract_lane::<2>(acc),
-            f32x4_extract_lane::<3>(acc),
-        ];
-        out.copy_from_slice(&acc[..out.len()]);
+    let quarter = w.n_rows.div_ceil(4);
+    for i in 0..quarter {
+        // The last row stands in for those that the last quarter lacks.
+        let at = [0, 1, 2, 3].map(|j| (j * quarter + i).min(w.n_rows - 1));
+        let rows = at.map(|at| &rows[at * n_blocks..][..n_blocks]);
+        let acc = four_rows::<N, F>(rows, xs, scales, starts, offset_factors);
+        out[at[0]] = f32x4_extract_lane::<0>(acc);
+        out[at[1]] = f32x4_extract_lane::<1>(acc);
+        out[at[2]] = f32x4_extract_lane::<2>(acc);
+        out[at[3]] = f32x4_extract_lane::<3>(acc);
     }
 }
 
 #[inline(always)]
 fn four_rows<const N: usize, F: Format32<N>>(
     rows: [&[[u8; N]]; 4],
-    next: &[u8],
     xs: &[[i8; 32]],
     scales: &[f32],
     starts: &[i32],
@@ -62,13 +58,7 @@ fn four_rows<const N: usize, F: Format32<N>>(
     let [a, b, c, d] = rows;
     let weights = a.iter().zip(b).zip(c.iter().zip(d));
     let activations = xs.iter().zip(scales).zip(starts.iter().zip(offset_factors));
-    let next = next.chunks_exact((next.len() / a.len()).max(1));
-    let mut touched = 0;
-    for ((((a, b), (c, d)), ((x, scale), (start, offset_factor))), next) in
-        weights.zip(activations).zip(next)
-    {
-        // Blocks of all four rows have between one cache line and a little over two.
-        touched |= if N > 24 { touch::<2>(next) } else { touch::<1>(next) };
+    for (((a, b), (c, d)), ((x, scale), (start, offset_factor))) in weights.zip(activations) {
         let (x, _) = x.as_chunks::<16>();
         let x = [Bytes::new(load_i8(&x[0])), Bytes::new(load_i8(&x[1]))];
         let start = load_first(start);
@@ -89,6 +79,5 @@ fn four_rows<const N: usize, F: Format32<N>>(
             acc = f32x4_add(acc, offset);
         }
     }
-    core::hint::black_box(touched);
     acc
 }
