@@ -1,5 +1,6 @@
-// A guard: no kernel has become half as fast. Speeds are quotients with a calibration loop that runs just before, so that another machine,
+// A guard: no kernel has become half as fast. Speeds are quotients with a calibration loop that runs beside, so that another machine,
 // or one that does other things too, has about the same; tests/browser/speed.json records them (`UPDATE_GOLDEN=1` writes it anew).
+// What a browser finds slow, others are asked about: one may have had bad luck with its compiler's threads or with its neighbours.
 // A format's kernels are timed alone in both builds, attention and all the rest in an answer of SmolLM2 behind a long prompt.
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -30,9 +31,10 @@ const FORMATS = [
 ];
 const RECORD = path.join(import.meta.dirname, 'speed.json');
 
-/** Too few rounds may be an accident: there are more of them before something counts as slow. */
+/** Too few rounds may be an accident: there are more of them before a browser counts as slow, and browsers before a kernel does. */
 const ROUNDS = 4;
-const MOST_ROUNDS = { kernel: 40, answer: 12 };
+const MOST_ROUNDS = { kernel: 20, answer: 8 };
+const BROWSERS = 3;
 /** While figures are written anew. */
 const GOLDEN_ROUNDS = 12;
 const PROMPT = 'The old fisherman went out to sea every morning and told his stories in the evening. '.repeat(24);
@@ -43,8 +45,7 @@ describe('nothing is half as fast as recorded', { timeout: 10 * DEADLINE_MS }, (
   before(async () => {
     recorded = JSON.parse(await readFile(RECORD, 'utf8'));
     server = await serveBarePage();
-    browser = await launch('chromium');
-    page = await browser.newPage();
+    await begin();
   });
   after(async () => {
     await browser?.close();
@@ -52,18 +53,31 @@ describe('nothing is half as fast as recorded', { timeout: 10 * DEADLINE_MS }, (
     if (process.env.UPDATE_GOLDEN) await writeFile(RECORD, `${JSON.stringify({ ...recorded, ...found }, null, 2)}\n`);
   });
 
-  /** Measures until every figure is fast enough, or for long enough to be sure that one is not. */
+  async function begin() {
+    browser = await launch('chromium');
+    page = await browser.newPage();
+    await page.goto(`${server.origin}/`);
+  }
+
+  /** Measures until a browser finds every figure fast enough, or enough of them that one is not. */
   async function guard(name, most, measure, combine) {
     const golden = Boolean(process.env.UPDATE_GOLDEN);
-    const rounds = [];
-    let slow;
-    do {
-      rounds.push(await measure(rounds.length));
-      found[name] = rounded(combine(rounds));
-      slow = Object.keys(found[name]).find((key) => !(found[name][key] > recorded[name]?.[key] / 2));
-    } while (rounds.length < (golden ? GOLDEN_ROUNDS : ROUNDS) || (slow !== undefined && rounds.length < most && !golden));
-    if (golden) return;
-    assert.equal(slow, undefined, `${name}: ${JSON.stringify(found[name])}, recorded ${JSON.stringify(recorded[name])}`);
+    const slow = () => Object.keys(found[name]).some((key) => !(found[name][key] > recorded[name]?.[key] / 2));
+    const all = [];
+    for (let asked = 0; asked < BROWSERS; asked++) {
+      if (asked > 0) {
+        await browser.close();
+        await begin();
+      }
+      const rounds = [];
+      do {
+        rounds.push(await measure(rounds.length));
+        found[name] = rounded(combine(rounds));
+      } while (rounds.length < (golden ? GOLDEN_ROUNDS : ROUNDS) || (slow() && rounds.length < most && !golden));
+      all.push(found[name]);
+      if (golden || !slow()) return;
+    }
+    assert.fail(`${name}: ${JSON.stringify(all)} in as many browsers, recorded ${JSON.stringify(recorded[name])}`);
   }
 
   for (const build of BUILDS) {
@@ -138,12 +152,12 @@ async function timeKernel(build, url, format) {
     return wasm.inspect(host, source, {}, new wasm.Call());
   }
 
-  // The best of all slices of 8 ms so far, as the kernels are measured.
+  // The best of some slices of 8 ms, as the kernels are measured.
   function calibrate() {
     const numbers = (globalThis.numbers ??= Int32Array.from({ length: 4096 }, (_, i) => i * 7919));
     globalThis.turn ??= () => numbers.reduce((sum, number) => (sum + Math.imul(number, number)) | 0, 0);
     const end = performance.now() + 40;
-    globalThis.most ??= 0;
+    let most = 0;
     while (performance.now() < end) {
       const began = performance.now();
       let turns = 0;
@@ -151,9 +165,9 @@ async function timeKernel(build, url, format) {
         globalThis.kept = globalThis.turn();
         turns += numbers.length;
       } while (performance.now() - began < 8);
-      globalThis.most = Math.max(globalThis.most, (turns * 1000) / (performance.now() - began));
+      most = Math.max(most, (turns * 1000) / (performance.now() - began));
     }
-    return globalThis.most;
+    return most;
   }
 }
 
