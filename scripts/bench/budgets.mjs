@@ -10,7 +10,10 @@ const STEPS = 5;
 const TOKENS = 48;
 const DEADLINE_MS = 300_000;
 
-/** `{ points: [{ memory, resident, rounds, tokensPerSecond }], rises }`: whether each budget is faster than the one below. */
+/**
+ * `{ points: [{ memory, streamedBytes, rounds, tokensPerSecond }], rises }`: whether each budget is faster than the one below, by the
+ * middle one of the quotients of each turn.
+ */
 export async function budgets({ browser, model, file, threads, build, rounds, log }) {
   const server = await serveContestants(model);
   try {
@@ -41,7 +44,8 @@ export async function budgets({ browser, model, file, threads, build, rounds, lo
         );
       }
       for (const point of points) point.tokensPerSecond = median(point.rounds);
-      const rises = points.every((point, i) => i === 0 || point.tokensPerSecond > points[i - 1].tokensPerSecond);
+      const step = (below, above) => median(above.rounds.map((speed, turn) => speed / below.rounds[turn]));
+      const rises = points.slice(1).every((point, i) => step(points[i], point) > 1);
       return { points, rises };
     });
   } finally {
