@@ -141,8 +141,9 @@ for (const name of ['chromium', 'firefox']) {
         page = next;
         const found = await waiting;
         assert.deepEqual([found.error, found.ids], [undefined, expected]);
+        // The server counts until the tab is gone: a block that was not full, and what the browser had not handed over.
         const again = given() - size;
-        assert.ok(again <= CONNECTIONS * MIB, `${again} bytes were fetched twice`);
+        assert.ok(again <= CONNECTIONS * (MIB + PIPE_BYTES), `${again} bytes were fetched twice`);
       });
     });
 
