@@ -45,6 +45,7 @@ pub(super) fn rows256<const N: usize, F: Format256<N>>(
     }
     let out = &mut out.data[token * out.stride + out.first_row..][..w.n_rows];
     let rows = w.bytes.as_chunks::<N>().0;
+    // A row from each quarter: four long streams, which a processor reads ahead of as it does not of four short rows side by side.
     let quarter = w.n_rows.div_ceil(4);
     for i in 0..quarter {
         // The last row stands in for those that the last quarters lack.

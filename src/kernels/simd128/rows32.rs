@@ -33,9 +33,10 @@ pub(super) fn rows32<const N: usize, F: Format32<N>>(
     }
     let out = &mut out.data[token * out.stride + out.first_row..][..w.n_rows];
     let rows = w.bytes.as_chunks::<N>().0;
+    // A row from each quarter: four long streams, which a processor reads ahead of as it does not of four short rows side by side.
     let quarter = w.n_rows.div_ceil(4);
     for i in 0..quarter {
-        // The last row stands in for those that the last quarter lacks.
+        // The last row stands in for those that the last quarters lack.
         let at = [0, 1, 2, 3].map(|j| (j * quarter + i).min(w.n_rows - 1));
         let rows = at.map(|at| &rows[at * n_blocks..][..n_blocks]);
         let acc = four_rows::<N, F>(rows, xs, scales, starts, offset_factors);
